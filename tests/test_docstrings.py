@@ -100,6 +100,7 @@ VAGUE = re.compile(r"\b(somebody|nobody|anybody|whoever|so many)\b", re.IGNORECA
 FILES = sorted((Path(__file__).parents[1] / "sklearn_dpsearch").rglob("*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=lambda path: "/".join(path.parts[-2:]))
 def test_docstrings_begin_with_a_noun_or_an_imperative(path):
     text = path.read_text()

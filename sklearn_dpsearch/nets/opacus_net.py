@@ -39,7 +39,7 @@ class OpacusNet:
     ...     pass
     >>> net = Net(torch.nn.Linear, classes=[0, 1], noise_multiplier=1.0, batch_size=100, max_epochs=5)
     >>> round(net.privacy_guarantee(n_samples=10_000).epsilon_at(1e-5), 2)
-    1.08
+    1.33
     """
 
     module_: Any

@@ -53,6 +53,7 @@ def logistic_parts(model):
     return [part for part in fitted_parts(model) if isinstance(part, LogisticRegression) and hasattr(part, "coef_")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DPRandomSearchCV, DPSubsetSearchCV, DPGridSearchCV, DPThresholdSearchCV])
 @pytest.mark.parametrize("name", MODELS)
 def test_exact_iteration_counts_are_not_released(kind, name):

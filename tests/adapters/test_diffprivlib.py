@@ -221,6 +221,7 @@ def fitted_search(estimator, space, X, y, **kwargs):
     return DPRandomSearchCV(estimator, space, n_iter=3, **kwargs).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "space"),
     [

@@ -78,6 +78,7 @@ def test_the_stated_epsilon_is_that_of_dp_accounting_for_the_history_of_opacus(k
     assert stated == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [1, 2, 49, 92, 93, 99, 211, 1000])
 def test_the_plan_has_the_rate_and_the_steps_of_opacus(batches):
     data = torch.utils.data.TensorDataset(torch.zeros(batches, 2))

@@ -116,6 +116,17 @@ MUTANTS = [
         seen="torch.rand(n) < rate",
     ),
     Mutant(
+        name="parts cut in order",
+        mistake="A large batch is cut into equal parts: one record more moves records from part to part.",
+        file="nets/sampling.py",
+        old="place = step * parts + self._labels.integers(parts, size=len(step))",
+        new="place = step * parts + np.arange(len(step)) * parts // max(1, len(step))",
+        tests=(
+            "nets/engines/test_rounding.py::test_one_record_more_leaves_all_other_parts_as_they_were_bit_by_bit",
+            "nets/test_sampling.py",
+        ),
+    ),
+    Mutant(
         name="words one by one",
         mistake="A word that comes twice in a record counts as two rows: the norm is too small.",
         file="nets/engines/layer_gradients.py",
@@ -139,7 +150,7 @@ MUTANTS = [
         name="rounding not paid for",
         mistake="Single-precision sums of clipped gradients count as exact.",
         file="nets/engines/rounding.py",
-        old="    return 1.0 + OWN + SINGLE * together * (together + 3.0) + DOUBLE * most**2\n",
+        old="    return 1.0 + OWN + single + DOUBLE * _high(expected) ** 2\n",
         new="    return 1.0\n",
         tests=("nets/engines/test_rounding.py::test_pieces_keep_the_bound_that_the_noise_pays_for",),
     ),

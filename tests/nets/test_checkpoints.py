@@ -119,6 +119,7 @@ def test_a_clone_starts_from_the_same_parameters_at_the_same_cost():
     assert len(second.partial_fit(X, y).privacy_spent_.components) == 3
 
 
+@pytest.mark.slow
 def test_nets_fitted_together_add_to_what_their_parameters_cost():
     module = net().fit(X, y).module_
     found = DPNeuralNetClassifier.fit_together([net(module), net(module), net()], X, y)
@@ -131,6 +132,7 @@ def test_a_new_module_costs_its_own_training_alone():
     assert one.fit(X, y).privacy_spent_.epsilon == one.privacy_guarantee().epsilon_at(1e-5)
 
 
+@pytest.mark.slow
 def test_relations_that_cannot_be_composed_fail_before_training():
     first = net().fit(X, y)  # zero_out
     second = net(first.module_, neighboring="replace_one")

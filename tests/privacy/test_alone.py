@@ -42,10 +42,12 @@ def python(*words: str, given: str = "") -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_accountant_loads_nothing_else_and_the_searches_come_when_they_are_named():
     python("-c", ALONE)
 
 
+@pytest.mark.slow
 def test_a_guarantee_of_a_score_is_read_by_the_accountant_alone():
     one = DiscreteGaussianNoise(Fraction(17, 3)).guarantee(Sensitivity(2, 4), "zero_out")
     assert float(python("-c", READ, given=json.dumps(one.to_dict()))) == one.epsilon_at(1e-6)
@@ -64,6 +66,7 @@ def numbers(text: str) -> list[float]:
     return [float(line.split("epsilon ")[1].split()[0].rstrip(":")) for line in text.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "one_run", "count"),
     [
@@ -107,6 +110,7 @@ def test_arguments_without_a_sense_are_refused(capsys, words, message):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_it_runs_as_a_module():
     words = ["--gaussian", "0.4", "--runs", "10", "--delta", "1e-6"]
     assert numbers(python("-m", "sklearn_dpsearch.privacy", *words))[0] > 1

@@ -158,6 +158,7 @@ def test_pictures_of_a_search_are_those_of_its_cost_and_then_of_what_it_spent():
 # --- what is drawn --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_profile_is_drawn_as_it_was_computed(ax):
     display = PrivacyProfileDisplay.from_guarantee(SEARCH, certificate=False, n_points=20).plot(ax)
     assert (display.ax_, display.figure_) == (ax, ax.figure)

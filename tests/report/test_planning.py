@@ -71,6 +71,7 @@ def test_a_row_says_what_the_search_itself_says_and_never_more_epsilon():
         assert row.work == exact.work
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("off", [0.01, 0.9, 1.0, 1.02, 1.5, 300.0])
 def test_a_rough_plan_from_any_guess_stays_below_the_total_and_near_it(off):
     for row in compared(n_iter=5).rows:

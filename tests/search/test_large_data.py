@@ -143,12 +143,12 @@ def test_scores_of_blocks_are_those_of_all_records(scorer, monkeypatch):
     X, y = table(500)
     model = net().fit(X, y)
     records = np.arange(490)[::-1]
-    whole = runs._statistic(scorer, "add_remove", model, records, X, y)
-    assert whole == scorer.statistic(model, X[records], y[records], "add_remove")
+    whole = runs._statistic(scorer, "zero_out", model, records, X, y)
+    assert whole == scorer.statistic(model, X[records], y[records], "zero_out")
     monkeypatch.setattr(runs, "BLOCK", 64)
-    assert runs._statistic(scorer, "add_remove", model, records, X, y) == whole
-    nobody = runs._statistic(scorer, "add_remove", model, records[:0], X, y)
-    assert nobody == scorer.statistic(model, X[:0], y[:0], "add_remove")
+    assert runs._statistic(scorer, "zero_out", model, records, X, y) == whole
+    nobody = runs._statistic(scorer, "zero_out", model, records[:0], X, y)
+    assert nobody == scorer.statistic(model, X[:0], y[:0], "zero_out")
 
 
 @pytest.mark.slow

@@ -152,14 +152,13 @@ def test_every_splitter_of_scikit_learn_is_known():
 
 @pytest.mark.parametrize("kind", ["random", "threshold"])
 @pytest.mark.parametrize("splitter", LOOKS_AT, ids=lambda one: one.__name__)
-def test_splitters_that_look_at_labels_or_groups_are_refused_whatever_the_relation(kind, splitter):
+def test_splitters_that_look_at_labels_or_groups_are_refused(kind, splitter):
     given = {"n_groups": 2} if "LeaveP" in splitter.__name__ else {}
     for relation in ("add_remove", "zero_out", "replace_one"):
         declared = PureDP(epsilon=1.0, neighboring=relation)
         search = search_of(kind, LogisticRegression(), {"C": [1.0]}, cv=splitter(**given), guarantee=declared)
-        with pytest.raises(PrivacyError, match=r"(?s)looks at.*depend on the data.*cv=5") as caught:
+        with pytest.raises(PrivacyError, match=r"(?s)looks at.*depend on the data.*cv=5.*KFold, ShuffleSplit"):
             search.fit(Untouchable(300), some_labels(300))
-        assert ("KFold, ShuffleSplit" in str(caught.value)) == (relation != "add_remove")
 
 
 class Sorted(KFold):

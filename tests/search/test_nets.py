@@ -271,6 +271,7 @@ def test_neither_records_nor_losers_are_in_the_pickle(kind):
     np.testing.assert_array_equal(again.predict(X), one.predict(X))
 
 
+@pytest.mark.slow
 def test_a_seeded_search_keeps_no_generator_either():
     won = search(random_state=0).fit(X, y).best_estimator_
     assert (won.noise_seed, won.random_state) == (None, None)

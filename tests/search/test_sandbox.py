@@ -86,6 +86,7 @@ def in_a_run(path, port):
     return in_own_process(partial(tried, path, port))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [tried, in_a_run])
 def test_nothing_is_written_outside_and_nothing_is_reached(function, outside):
     assert set(privately(partial(function, *outside))) == REFUSED

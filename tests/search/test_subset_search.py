@@ -225,6 +225,7 @@ def test_under_replace_one_a_score_is_divided_by_the_number_of_records_that_it_s
     assert one.best_score_std_ < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cv", [None, 7])
 def test_a_subset_too_small_to_be_split_is_not_an_error_of_its_own(cv, monkeypatch):
     """That would tell how many records it holds."""
@@ -500,6 +501,7 @@ def test_a_net_with_a_batch_size_keeps_the_rate_of_all_records_on_parts(nets):
     assert final.privacy_guarantee() == DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=30, neighboring="zero_out")
 
 
+@pytest.mark.slow
 def test_adam_keeps_its_learning_rate(nets):
     one = net_search(nets, {"learning_rate_init": [0.01], "solver": ["adam"]}, net={"noise_multiplier": 2.0}).fit(X, y)
     assert one.final_params_ == one.best_params_

@@ -140,6 +140,7 @@ def test_the_strategy_is_built_once_for_each_fit(monkeypatch):
 # --- a number: what it costs --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_iter", [2, 10])
 def test_the_total_is_that_of_stopping_at_the_first_above(n_iter):
     base = GaussianDP(mu=0.4)
@@ -307,6 +308,7 @@ def test_one_draw_for_the_threshold_is_cheaper():
     assert costs[1] < 0.6 * costs[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [None, 1e-6])
 def test_the_share_of_the_walk_is_met(delta):
     for noise in ("fresh", "once"):

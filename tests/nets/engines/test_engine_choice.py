@@ -136,6 +136,7 @@ def test_coupling_that_depends_on_values_or_sizes_is_refused_with_a_reason_and_a
     assert type(caught.value.__cause__) is type(None)
 
 
+@pytest.mark.slow
 def test_a_batch_size_in_arithmetic_is_one_for_a_single_record():
     """Or refused: what counts is that no record can change what another contributes."""
     with pytest.raises(LeakingEstimatorError, match="something couples them"):
@@ -181,6 +182,7 @@ def test_every_way_sums_what_autograd_gives_record_by_record(name):
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cnn", "gru", "own attention", "attention"])
 def test_every_way_trains(name):
     make, _, ((inputs, targets), _) = ZOO[name]

@@ -215,6 +215,7 @@ ALL = architectures()
 MARKED = [pytest.param(*ALL[name], id=name, marks=[pytest.mark.slow] if name in SLOW else []) for name in ALL]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinks", [False, True], ids=["anywhere", "at kinks"])
 @pytest.mark.parametrize(("make", "data"), MARKED)
 def test_one_record_moves_a_step_by_no_more_than_is_paid_for(make, data, kinks):
@@ -228,6 +229,7 @@ def test_one_record_moves_a_step_by_no_more_than_is_paid_for(make, data, kinks):
     assert changed <= 2 * allowed
 
 
+@pytest.mark.slow
 def test_code_that_keeps_counts_seeds_or_draws_is_accepted():
     refused = []
     for name, make in ODD.items():

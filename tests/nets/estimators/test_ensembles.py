@@ -148,6 +148,7 @@ def test_every_search_takes_the_mean(make):
     assert search.score(TABLE, TABLE["pay"]) > 0.6
 
 
+@pytest.mark.slow
 def test_a_factor_multiplies_the_privacy_loss():
     model = classifier()
     twice = clone(model).set_params(**adapter_for(model).scaled_privacy(model, 2.0))

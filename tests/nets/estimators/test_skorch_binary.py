@@ -152,6 +152,7 @@ def test_datasets_train_as_arrays_do(make, targets):
     assert found[1].predict(Rows(targets)).shape == targets.shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "targets"), [(binary, y), (labelled, many)])
 def test_clones_pickles_and_grids_are_as_of_other_nets(make, targets):
     one = make(threshold=0.4).fit(X, targets)

@@ -64,6 +64,7 @@ def inside(value: object) -> Iterator[Guarantee]:
             yield from inside(getattr(value, field.name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", CASES.values(), ids=CASES)
 def test_a_blank_record_costs_what_a_missing_one_does(given: Guarantee) -> None:
     found = as_zero_out(given)

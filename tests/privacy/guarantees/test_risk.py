@@ -136,6 +136,7 @@ def test_riskcal_reads_the_same_risks(run: tuple[float, float, int]) -> None:
     assert one.bayes_risk(likely, "membership") == pytest.approx(right, rel=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS, ids=str)
 def test_gdpnum_finds_the_same_gaussian_where_both_look(run: tuple[float, float, int]) -> None:
     """It looks at rates of both errors above ``err`` only; our curve read in the same way gives its μ."""

@@ -81,6 +81,7 @@ def test_delta_at_the_stated_epsilon_is_at_most_the_stated_delta(one: Guarantee)
                 assert one.delta_at(epsilon * (1 - 1e-6)) >= delta * (1 - 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", [*SIMPLE, *DERIVED], ids=named)
 def test_profile_never_rises_and_stays_a_probability(one: Guarantee) -> None:
     values = one.delta_at(np.linspace(0, 40, 801))

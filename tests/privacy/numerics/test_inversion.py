@@ -24,6 +24,7 @@ def around(start: float, least: float, most: float, factor: float = 2.0) -> dict
     return {"falling": geometric(start, 1 / factor, least), "rising": geometric(start, factor, most)}
 
 
+@pytest.mark.slow
 @given(turn=st.floats(1e-5, 1e5), start=st.floats(1e-3, 1e3), strictly=st.booleans())
 def test_the_condition_fails_at_one_end_and_holds_at_the_other(turn: float, start: float, strictly: bool) -> None:
     def condition(x: float) -> bool:

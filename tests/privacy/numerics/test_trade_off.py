@@ -48,6 +48,7 @@ def test_no_attack_misses_less_than_the_curve_says(curves) -> None:
         assert np.all(found >= 1.0 - missed(one) - 1e-15)
 
 
+@pytest.mark.slow
 def test_the_curve_is_the_largest_of_all_lines_but_for_the_tolerance(curves) -> None:
     for one, curve in curves:
         epsilons = interesting_epsilons(*np.where(one.p > one.q, (one.p, one.q), (one.q, one.p)))

@@ -404,6 +404,7 @@ def test_search_that_hardly_ever_runs_costs_next_to_nothing_and_a_longer_one_cos
     assert values[0] < 2e-3
 
 
+@pytest.mark.slow
 def test_search_and_a_final_training_compose() -> None:
     search = until_above(BASE, 0.1)
     total = compose(search, BASE)
