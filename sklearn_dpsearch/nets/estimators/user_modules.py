@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Sequence
@@ -11,10 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from skorch.utils import to_numpy
 from torch import nn
 
-from ...data.lists import is_list, numbers_in
+from ...data.columns import array_of
 from ..engines.made_up import made_up
 from ..named_tensors import Inputs, taking
 
@@ -149,14 +147,7 @@ def array(name: str, data: Any) -> NDArray[Any]:
     ValueError
         The message quotes no record.
     """
-    if is_list(data):
-        data = numbers_in(data, name)
-    found: NDArray[Any] = (
-        data.to_numpy() if hasattr(data, "to_numpy") else to_numpy(data) if torch.is_tensor(data) else np.array(data)
-    )
-    if found.dtype == object:
-        with contextlib.suppress(TypeError, ValueError):  # which would quote a record
-            found = found.astype(np.float64)
+    found = array_of(data, name)
     if found.dtype.kind not in "fiub":
         raise ValueError(f"Expected {name} as numbers, got an array of {KINDS.get(found.dtype.kind, 'others')}.")
     if found.dtype.kind == "f" and not np.isfinite(found).all():

@@ -603,7 +603,7 @@ def test_a_loss_that_remembers_holds_nothing_after_training():
 def test_messages_quote_no_record():
     spoiled = X.astype(object)
     spoiled[3, 1] = "John Smith"
-    with pytest.raises(ValueError, match="X as numbers") as caught:
+    with pytest.raises(ValueError, match="an entry of X that is no number") as caught:
         net().fit(spoiled, y)
     assert "John" not in str(caught.value)
 
