@@ -49,7 +49,7 @@ def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watc
     task.notes[:] = (*notes, *records.assumptions())
 
 
-def _choice(task: TrainingTask, records: Records) -> engine_choice.Choice:
+def _choice(task: TrainingTask, records: Records) -> engine_choice.Way:
     return engine_choice.choose(task.module, task.criterion, records.inputs, records.targets)
 
 

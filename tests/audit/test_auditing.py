@@ -22,6 +22,7 @@ from sklearn_dpsearch.privacy import (
     PureDP,
     compose,
 )
+from sklearn_dpsearch.privacy.spent import PrivacySpent
 
 from ..search.toys import NoisyCentroids, RandomizedResponse
 from .toys import LABELS, PAIR, PUBLIC, QUIET, answer_low
@@ -84,9 +85,7 @@ def test_what_the_fitted_model_states_counts_where_it_is_less() -> None:
     class Boasting(Counter):
         def fit(self, X, y=None):
             super().fit(X)
-            self.privacy_spent_ = DPRandomSearchCV(
-                RandomizedResponse(0.1, neighboring="add_remove"), {"label": [0]}, n_iter=1
-            ).privacy_cost(8)
+            self.privacy_spent_ = PrivacySpent(guarantee=PureDP(epsilon=0.1), delta=0.0)
             return self
 
     found = audit(Boasting(states=5.0, noise=3.0), np.ones((5, 1)), n_runs=200, random_state=0)

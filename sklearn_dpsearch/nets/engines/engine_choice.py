@@ -36,7 +36,7 @@ TRUST = (
 
 
 @dataclass(frozen=True)
-class Choice:
+class Way:
     """The way to train a module with a criterion.
 
     Parameters
@@ -82,7 +82,7 @@ class Choice:
         return VmapEngine(module, criterion, device, self.traced.runnable, own_code=False)
 
 
-def choose(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: torch.Tensor) -> Choice:
+def choose(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: torch.Tensor) -> Way:
     """Choose the fastest way that sums clipped gradients of single records.
 
     Parameters
@@ -111,23 +111,23 @@ def choose(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: tor
         losses.check_outputs(criterion, outputs)
     known = outputs is not None and losses.sums_over_records(criterion, outputs, targets)
     if known and sequence is not None:
-        return Choice(known, sequence=sequence)
+        return Way(known, sequence=sequence)
     choice = _with_graph(module, rows, outputs, known)
     if choice.runs_own_code:
         _check_on_made_up(choice, module, criterion, rows, targets)
     return choice
 
 
-def _with_graph(module: nn.Module, rows: Inputs, outputs: torch.Tensor | None, known: bool) -> Choice:
+def _with_graph(module: nn.Module, rows: Inputs, outputs: torch.Tensor | None, known: bool) -> Way:
     try:
         with global_torch_seed(0):
             traced = trace(module, rows)
     except NotPerRecord as error:
-        return Choice(known, reason=str(error))
+        return Way(known, reason=str(error))
     # Code may differ from its graph, for example by its own gradient; then the graph is not used.
     if outputs is None or not _computes_what_the_module_does(traced, module, rows):
-        return Choice(known, reason="forward computes something else than its graph")
-    return Choice(known, traced)
+        return Way(known, reason="forward computes something else than its graph")
+    return Way(known, traced)
 
 
 def _outputs(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
@@ -154,7 +154,7 @@ def separate(module: nn.Module) -> nn.Module:
     return copy.deepcopy(module, memo)
 
 
-def assumptions(choice: Choice, module: nn.Module, criterion: nn.Module) -> tuple[str, ...]:
+def assumptions(choice: Way, module: nn.Module, criterion: nn.Module) -> tuple[str, ...]:
     """Assumptions of a training in this way, as plain sentences."""
     if not choice.runs_own_code:
         return ()
@@ -185,7 +185,7 @@ def _outputs_and_slopes(module: nn.Module, rows: Inputs) -> dict[str, torch.Tens
 
 
 def _check_on_made_up(
-    choice: Choice, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
+    choice: Way, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
 ) -> None:
     """Try the third way on a made-up record, and compare code on a batch with code on its records."""
     device = next(module.parameters()).device
@@ -214,7 +214,7 @@ MEANINGS = {
 }
 
 
-def _refused(choice: Choice, module: nn.Module, criterion: nn.Module, error: Exception) -> PrivacyError:
+def _refused(choice: Way, module: nn.Module, criterion: nn.Module, error: Exception) -> PrivacyError:
     if isinstance(error, LeakingEstimatorError):
         return error
     if NO_TOKENS in str(choice.reason):
@@ -233,7 +233,7 @@ def _refused(choice: Choice, module: nn.Module, criterion: nn.Module, error: Exc
     return _unshown(names, choice, meant)
 
 
-def _unshown(names: str, choice: Choice, meant: str) -> PrivacyError:
+def _unshown(names: str, choice: Way, meant: str) -> PrivacyError:
     return LeakingEstimatorError(
         f"Found {names}, which cannot be shown to act on each record alone. As a graph: "
         f"{choice.reason or 'the loss is not one that is known'}. One record at a time (torch.func.vmap): {meant}. "
