@@ -24,7 +24,7 @@ UNSIZED = PureDP(epsilon=50.0)  # and some of them give fewer records than a sub
 @pytest.fixture(autouse=True)
 def _few_records(monkeypatch):
     """Some checks give fewer records than a subset search takes."""
-    monkeypatch.setattr(members, "HANDFUL", 0)
+    monkeypatch.setattr(members, "HANDFUL", 0.1)
 
 
 FIXED = "errors and warnings that depend on the records are replaced by one fixed text: they would reveal a record"
