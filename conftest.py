@@ -15,6 +15,8 @@ OPTIONAL = {
     "docs/conf.py": "sphinx",
     "sklearn_dpsearch/adapters/diffprivlib_variants.py": "diffprivlib",
     "sklearn_dpsearch/nets": "torch",
+    "tests/adapters/opacus_net_of_a_script.py": "torch",
+    "tests/adapters/opacus_nets.py": "torch",
 }
 
 
