@@ -66,12 +66,13 @@ def _names(methods: str | Sequence[str]) -> list[str]:
 
 
 def contributions(respond: Respond, evaluate: Evaluate, X: Any, y: Any, worst: Sequence[float]) -> Array:
-    """``evaluate(y, respond(X))`` of shape (n, d), in blocks of records.
+    """``evaluate(y, respond(X))`` of shape (n, d), in calls of always the same number of records.
 
+    The last digit of a model's answer may depend on the size of a call and on the record's place in it, because linear
+    algebra takes other routes for others. So every call has BLOCK records: the last block is filled up with its own.
     A record on which a function fails, or that gets numbers that are not finite, contributes ``worst``, and costs the
-    others nothing: after a failure the two halves of the block are asked apart. The last digit of a model's answer may
-    depend on the size of a call and on the record's place in it, because linear algebra takes other routes for others.
-    So a half keeps size and places: records of its own stand in for the other half.
+    others nothing: after a failure the two halves of the block are asked apart, each record in its place, and records
+    of the half stand in for the other half.
 
     Parameters
     ----------
@@ -94,10 +95,11 @@ def contributions(respond: Respond, evaluate: Evaluate, X: Any, y: Any, worst: S
     n, labels, default = _num_samples(X), as_array(y), np.asarray(worst, dtype=float)
     rows = np.empty((n, default.size))
 
-    def fill(block: slice, part: slice) -> None:
-        places = np.arange(block.start, block.stop)
-        places[: part.start - block.start] = places[part.stop - block.start :] = part.start
-        inside = slice(part.start - block.start, part.stop - block.start)
+    def fill(start: int, part: slice) -> None:
+        """Fill the rows of a part of the block that begins at ``start``."""
+        inside = slice(part.start - start, part.stop - start)
+        places = np.full(BLOCK, part.start)
+        places[inside] = np.arange(part.start, part.stop)
         rows[part] = default
         with contained():  # a record may raise what is no ``Exception``
             response = respond(_safe_indexing(X, places))[inside]
@@ -105,13 +107,12 @@ def contributions(respond: Respond, evaluate: Evaluate, X: Any, y: Any, worst: S
             return
         middle = (part.start + part.stop) // 2
         if part.start < middle:
-            fill(block, slice(part.start, middle))
-            fill(block, slice(middle, part.stop))
+            fill(start, slice(part.start, middle))
+            fill(start, slice(middle, part.stop))
 
     with np.errstate(all="ignore"):
         for start in range(0, n, BLOCK):
-            block = slice(start, min(start + BLOCK, n))
-            fill(block, block)
+            fill(start, slice(start, min(start + BLOCK, n)))
     usable: Array = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, default)
     return usable
 

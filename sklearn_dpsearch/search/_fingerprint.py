@@ -88,6 +88,8 @@ def _plain(name: str, value: Any) -> Any:
     PrivacyError
         For data sets, of which only a description could be compared.
     """
+    if isinstance(value, dict):
+        return {part: np.ascontiguousarray(one) for part, one in value.items()}
     if is_data_set(value):
         raise PrivacyError(
             f"Found {name} of type {type(value).__name__} together with checkpoint=; arrays or data frames are needed, "

@@ -28,6 +28,14 @@ MUTANTS = [
         tests=("privacy/test_calibration.py::test_a_rough_bound_is_never_below_and_spares_the_prices",),
     ),
     Mutant(
+        name="all records scored at once",
+        mistake="A model is asked for as many records as there are: one more changes the last digit of all answers.",
+        file="scoring/contributions.py",
+        old="places = np.full(BLOCK, part.start)",
+        new="places = np.full(min(BLOCK, n - start), part.start)",
+        tests=("scoring/test_scorers.py::test_one_more_record_changes_the_size_of_no_call",),
+    ),
+    Mutant(
         name="smaller calls after a failure",
         mistake="Where a record fails, others are asked for in smaller calls, whose answers differ in the last digit.",
         file="scoring/contributions.py",

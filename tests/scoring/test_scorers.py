@@ -557,6 +557,27 @@ def test_a_record_that_fails_changes_the_count_of_no_other(scorer, places) -> No
     assert 0 < moved <= len(places) * scorer.sensitivity("replace_one").l1
 
 
+class BySize:
+    """A model whose last digit depends on the number of records in a call, as BLAS does."""
+
+    classes_ = np.array([0, 1])
+
+    def predict(self, X):
+        sums = X[:, 0] + X[:, 1] + X[:, 2] if len(X) % 2 else X[:, 0] + (X[:, 1] + X[:, 2])
+        return (sums > 0.6).astype(int)
+
+
+@pytest.mark.parametrize("place", [0, 500, 1000])
+def test_one_more_record_changes_the_size_of_no_call(place: int) -> None:
+    """Who validates in a subset is secret: once one record more moved all 1000."""
+    X, y, scorer = np.tile([0.1, 0.2, 0.3], (1000, 1)), np.ones(1000, dtype=int), private_scorer("accuracy")
+    one, other = (
+        scorer.statistic(BySize(), *both, "zero_out")
+        for both in ((X, y), (np.insert(X, place, 0.0, axis=0), np.insert(y, place, 0)))
+    )
+    assert abs(one[0] - other[0]) == scorer.sensitivity("zero_out").l1
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 100, BLOCK - 1, BLOCK, 2 * BLOCK + 5])
 def test_records_that_fail_alone_are_the_worst(n: int) -> None:
     failing, sizes = {3, 700, BLOCK, n - 1}, []
@@ -569,4 +590,4 @@ def test_records_that_fail_alone_are_the_worst(n: int) -> None:
 
     found = contributions(respond, lambda y, response: response, np.arange(float(n))[:, None], np.zeros(n), [-1.0])
     assert np.array_equal(found[:, 0], [-1.0 if place in failing else place for place in range(n)])
-    assert set(sizes) <= {BLOCK, n % BLOCK}
+    assert set(sizes) <= {BLOCK}

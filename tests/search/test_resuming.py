@@ -621,6 +621,14 @@ BESIDE = {
 }
 
 
+def test_arrays_by_name_are_compared():
+    first, again, another = (
+        _fingerprint._digest("X", _fingerprint._plain("X", {"a": X, "b": records}))
+        for records in (X, X.copy(), moved(X))
+    )
+    assert first == again != another
+
+
 @pytest.mark.parametrize("what", BESIDE)
 def test_what_lies_beside_the_values_of_records_is_compared_too(what):
     mine, other = BESIDE[what]

@@ -309,6 +309,12 @@ def test_models_are_told_the_expected_numbers(neighboring):
     assert final["told_n"] == one.best_estimator_.told_n == 280
 
 
+@pytest.mark.parametrize(("neighboring", "secret"), [("zero_out", True), ("replace_one", False)])
+def test_where_membership_is_secret_places_may_not_matter(neighboring, secret):
+    told = search(Told(neighboring=neighboring), {}).privacy_cost(400, public=True).assumptions
+    assert any("on its place in a table" in text for text in told) == secret
+
+
 def test_models_that_ignore_blank_records_need_not_be_told():
     _, tuning, final = watched(Watching())
     assert {run["told_n"] for run in [*tuning, final]} == {None}

@@ -100,8 +100,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
         (docs/reference/subset_search.md); parameters without a rule are kept. A dict overrides rules: name of a
         searched parameter to "linear" (in proportion to the number of records), "keep", or a callable (value, n_tune,
         n_final). One callable is used for all parameters that are numbers. Sizes are expected numbers, q·n and (1−q)·n
-        (or n). Where the number of records n is private (add/remove neighbours), sizes are the shares q and 1−q
-        (or 1).
+        (or n).
     warm_start : bool, default=False
         Start the final training from the winner's fitted model; the estimator, or the last step of a pipeline, needs a
         parameter ``warm_start``. At no extra cost.
@@ -234,6 +233,10 @@ class DPSubsetSearchCV(BasePrivateSearch):
 PARTS_CAN_TRAIN = (
     "A failure to train on a part of the records (an empty part, or a missing class) reveals no more than the model: "
     "parts are large, and classes are known in advance or present in every part."
+)
+AT_ANY_PLACE = (
+    "Predictions for a record do not depend, to their last bit, on its place in a table: who is in the subset is "
+    "secret, and a record in it moves the later ones by a place."
 )
 COUNTS = (
     "{} may use the number of its records, which tells who is in the subset: the subset counts as known, without "
@@ -385,9 +388,10 @@ class SubsetStrategy(BestOfStrategy):
         )
 
     def notes(self, relation: Neighboring) -> tuple[str, ...]:
-        if secret_membership(self.told_its_size, relation):
-            return (PARTS_CAN_TRAIN, REPLACED) if self.replaced else (PARTS_CAN_TRAIN,)
-        return (PARTS_CAN_TRAIN, COUNTS.format(type(self.search.estimator).__name__))
+        if not secret_membership(self.told_its_size, relation):
+            return (PARTS_CAN_TRAIN, COUNTS.format(type(self.search.estimator).__name__))
+        secret = (AT_ANY_PLACE,) if self.amplified else ()
+        return (PARTS_CAN_TRAIN, *secret, *((REPLACED,) if self.replaced else ()))
 
     def work(self, plan: Plan, n_samples: int) -> str:
         if not plan.request.each:
