@@ -12,6 +12,29 @@ from typing import Any
 
 import numpy as np
 
+#: Size of the state of PyTorch's CPU generator (MT19937), and where its 624 words lie, 8 bytes each.
+TORCH_STATE, TORCH_WORDS = 5056, slice(24, 24 + 8 * 624)
+#: Number of words that ``seed_torch`` takes.
+WORDS = 2 + 624
+
+
+def seed_torch(generator: Any, words: np.ndarray) -> None:
+    """Give a generator of PyTorch a state of ``WORDS`` words of 32 bits.
+
+    ``manual_seed`` alone would leave 2³² states on a CPU: few enough to try them all.
+    """
+    torch = _torch()
+    generator.manual_seed(int.from_bytes(words[:2].tobytes(), "little") >> 1)
+    state = generator.get_state()
+    if state.numel() == TORCH_STATE:
+        state[TORCH_WORDS] = torch.from_numpy(words[2:].astype(np.uint64).view(np.uint8))
+        generator.set_state(state)
+
+
+def _of_the_system() -> np.ndarray:
+    """Words for a generator of PyTorch, from the operating system."""
+    return np.frombuffer(os.urandom(4 * WORDS), np.uint32)
+
 
 def reseed(seed: np.random.SeedSequence | None = None) -> None:
     """Give the global generators a fresh state: draws would repeat in forked processes.
@@ -19,16 +42,16 @@ def reseed(seed: np.random.SeedSequence | None = None) -> None:
     Parameters
     ----------
     seed : SeedSequence or None
-        None: 512 bits from the operating system.
+        None: from the operating system.
     """
     words = np.frombuffer(os.urandom(64), np.uint32) if seed is None else seed.generate_state(16)
     np.random.seed(words)
     random.seed(words.tobytes())
     if torch := _torch():
-        seed_of_torch = int.from_bytes(words[:2].tobytes(), "little")
-        torch.default_generator.manual_seed(seed_of_torch)
+        of_torch = _of_the_system() if seed is None else seed.generate_state(16 + WORDS)[16:]
+        seed_torch(torch.default_generator, of_torch)
         if torch.cuda.is_available():
-            torch.cuda.manual_seed_all(seed_of_torch)
+            torch.cuda.manual_seed_all(torch.initial_seed())
 
 
 @contextlib.contextmanager
@@ -79,8 +102,10 @@ def refresh(generator: Any) -> None:
         generator.state = type(generator)().state
     elif isinstance(generator, np.random.RandomState):  # it also keeps a normal number for the next draw
         generator.__setstate__(_fresh(type(generator), type(generator._bit_generator)).__getstate__())
-    else:
+    elif isinstance(generator, random.Random):
         generator.seed()
+    else:
+        seed_torch(generator, _of_the_system())
 
 
 def reduction(thing: Any) -> tuple[Any, ...] | None:
@@ -113,5 +138,5 @@ def _of_torch(device: str) -> Any:
     import torch
 
     made = torch.Generator(device)
-    made.seed()
+    seed_torch(made, _of_the_system())
     return made

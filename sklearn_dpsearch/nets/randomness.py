@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
+from .._process.random_generators import WORDS, refresh, seed_torch
+
 #: Accepted seeds; None: the operating system.
 Seed: TypeAlias = int | Sequence[int] | np.random.RandomState | np.random.SeedSequence | None
 
 _GLOBAL_GENERATOR = threading.Lock()
-#: Size of the state of PyTorch's CPU generator (MT19937), and where its 624 words lie, 8 bytes each.
-CPU_STATE, WORDS = 5056, slice(24, 24 + 8 * 624)
 
 #: Random streams of one training, each from its own child of the seed.
 STREAMS = ("coins", "noise", "later parameters", "reading", "labels")
@@ -124,14 +124,9 @@ def global_torch_seed(seed: Seed = None) -> Iterator[None]:
     """
     source = sequence(seed)
     with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-        word = int(source.generate_state(1, np.uint64)[0] >> 1)
-        torch.default_generator.manual_seed(word)
+        seed_torch(torch.default_generator, source.generate_state(WORDS))
         if torch.cuda.is_initialized():
-            torch.cuda.manual_seed_all(word)
-        state = torch.get_rng_state()
-        if state.numel() == CPU_STATE:
-            state[WORDS] = torch.from_numpy(source.generate_state(624).astype(np.uint64).view(np.uint8))
-            torch.set_rng_state(state)
+            torch.cuda.manual_seed_all(torch.initial_seed())
         yield
 
 
@@ -140,7 +135,7 @@ def _in_child() -> None:
     global _GLOBAL_GENERATOR
     if _GLOBAL_GENERATOR.locked():
         _GLOBAL_GENERATOR = threading.Lock()
-        torch.default_generator.seed()
+        refresh(torch.default_generator)
 
 
 if hasattr(os, "register_at_fork"):

@@ -28,6 +28,15 @@ MUTANTS = [
         tests=("privacy/test_calibration.py::test_a_rough_bound_is_never_below_and_spares_the_prices",),
     ),
     Mutant(
+        name="thirty-two bits of PyTorch",
+        mistake="PyTorch's generator on a CPU is seeded by manual_seed alone, which keeps 32 bits.",
+        file="_process/random_generators.py",
+        old="    if state.numel() == TORCH_STATE:\n",
+        new="    if False:\n",
+        tests=("nets/test_randomness.py::test_a_run_has_more_states_of_pytorch_than_can_be_tried",),
+        seen="torch.manual_seed",
+    ),
+    Mutant(
         name="all records scored at once",
         mistake="A model is asked for as many records as there are: one more changes the last digit of all answers.",
         file="scoring/contributions.py",

@@ -14,10 +14,9 @@ from scipy import stats
 pytest.importorskip("torch")
 import torch
 
+from sklearn_dpsearch._process.random_generators import TORCH_STATE, TORCH_WORDS, refresh, reseed
 from sklearn_dpsearch.nets.randomness import (
-    CPU_STATE,
     STREAMS,
-    WORDS,
     Secrets,
     _stream,
     fill_normals,
@@ -186,15 +185,35 @@ def test_the_global_generator_is_seeded_afresh_and_put_back():
         assert torch.equal(once, torch.randn(3))
 
 
+@pytest.mark.parametrize("fresh", [reseed, lambda: refresh(torch.default_generator)])
+def test_a_run_has_more_states_of_pytorch_than_can_be_tried(fresh):
+    """``manual_seed`` keeps 32 bits on a CPU: noise that Opacus draws could be found by trying them."""
+    with torch.random.fork_rng():
+        fresh()
+        seed, drawn = torch.initial_seed(), torch.rand(8)
+        assert not torch.equal(drawn, torch.rand(8, generator=torch.Generator().manual_seed(seed)))
+        words = torch.get_rng_state()[TORCH_WORDS].numpy().view(np.uint64)
+        assert len(set(words.tolist())) > 600
+
+
+def test_a_seeded_run_draws_the_same_again():
+    with torch.random.fork_rng():
+        drawn = []
+        for _ in range(2):
+            reseed(np.random.SeedSequence(3))
+            drawn.append(torch.rand(8))
+        assert torch.equal(*drawn)
+
+
 def test_masks_come_from_more_than_the_32_bits_of_a_seed():
     """A record more moves the masks of those after it: whoever tried all seeds would know them."""
     with global_torch_seed(7):
         seed, found = torch.initial_seed(), torch.rand(8)
     assert not torch.equal(found, torch.rand(8, generator=torch.Generator().manual_seed(seed)))
-    words = torch.Generator().manual_seed(2**31 + 5).get_state()[WORDS].numpy().view(np.uint64)
+    words = torch.Generator().manual_seed(2**31 + 5).get_state()[TORCH_WORDS].numpy().view(np.uint64)
     assert words[0] == 2**31 + 5  # they do lie there: the first one of MT19937 is the seed,
     np.testing.assert_array_equal(words, np.random.RandomState(2**31 + 5).get_state()[1])  # and NumPy has the same
-    assert torch.get_rng_state().numel() == CPU_STATE
+    assert torch.get_rng_state().numel() == TORCH_STATE
 
 
 def test_the_global_generator_is_put_back_after_an_error_too():
