@@ -322,16 +322,16 @@ def _alive(pid):
 
 ENDLESS = """
 import os, sys, time
+from functools import partial
 from sklearn_dpsearch.search import private_process
 
 private_process._HERE.forks = sys.argv[1] == "fork"
 
-def endless():
-    with open(sys.argv[2] if len(sys.argv) > 2 else os.environ["PIDS"], "a") as file:
+def endless(last=False):
+    with open(os.environ["PIDS"], "a") as file:
         print(os.getpid(), file=file)
-    if not os.environ.pop("LAST", ""):
-        os.environ["LAST"] = "yes"
-        private_process.in_own_process(endless)
+    if not last:
+        private_process.in_own_process(partial(endless, last=True))
     while True:
         time.sleep(60)
 
