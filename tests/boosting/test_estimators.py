@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
@@ -267,7 +268,8 @@ def test_fits_that_differ_share_no_noise_with_one_seed(seed, change):
         for model in (one.fit(TABLE, TABLE["price"]), other.fit(TABLE, y))
     ]
     shared = min(map(len, weights))  # later cells follow what is released
-    assert abs(np.corrcoef([one[:shared] for one in weights])[0, 1]) < 0.3
+    # Of ranks, since a few weights are far larger than the others: 0 ± 0.08, and nearly 1 where noise is shared.
+    assert abs(spearmanr(*(one[:shared] for one in weights)).statistic) < 0.5
 
 
 def test_the_noise_seed_is_not_kept(kind):

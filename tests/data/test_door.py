@@ -91,7 +91,7 @@ AWARE = [datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, tzinfo=UT
 OBJECTS = [
     *FLOATS, *WHOLES, *TEXTS, *INSTANTS, date(1, 1, 1), date(9999, 12, 31), datetime(2024, 5, 1, tzinfo=TOKYO),
     None, True, False, 10**400, b"", b"\xff", b"1", 1j, np.complex128(1), Decimal("NaN"), Decimal("sNaN"),
-    Decimal("1e999"), Fraction(1, 3), np.float16(7), np.longdouble("1e400"), np.int8(-3), np.datetime64("NaT"),
+    Decimal("1e999"), Fraction(1, 3), np.float16(7), np.longdouble("1e400"), np.int8(-3), np.datetime64("NaT", "us"),
     np.timedelta64(3, "D"), pd.NA, pd.NaT, pd.Timestamp("2024-05-01", tz="UTC"), pd.Timedelta(1),
     Evil(), Liar(), object(), int, ..., *nested(),
 ]  # fmt: skip
