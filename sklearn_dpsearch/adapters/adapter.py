@@ -122,8 +122,11 @@ class Adapter(ABC):
         """
         return None
 
-    def for_records(self, estimator: Estimator, n: int) -> None:
-        """Fix what follows from the number ``n`` of all records (rate, steps), also for a fit on some of them."""
+    def for_records(self, estimator: Estimator, n: int, places: int | None = None) -> None:
+        """Fix what follows from the number ``n`` of all records (rate, steps), also for a fit on some of them.
+
+        ``places``: public number of places for the records of the next ``fit``, whose own number is secret.
+        """
         return None
 
     def prepare(self, model: Estimator) -> None:

@@ -51,9 +51,9 @@ class PartsAdapter(Adapter):
         combined = [dict(itertools.chain(*(one.items() for one in several))) for several in itertools.product(*known)]
         return combined if known else None
 
-    def for_records(self, estimator: Estimator, n: int) -> None:
+    def for_records(self, estimator: Estimator, n: int, places: int | None = None) -> None:
         for _, part, adapter in self.known_parts(estimator):
-            adapter.for_records(part, n)
+            adapter.for_records(part, n, places)
 
     def prepare(self, model: Estimator) -> None:
         fit_by_parameters(model)

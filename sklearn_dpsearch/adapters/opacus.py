@@ -167,7 +167,7 @@ class OpacusAdapter(Adapter):
     def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
         return {} if neighboring == "zero_out" else None
 
-    def for_records(self, estimator: Estimator, n: int) -> None:
+    def for_records(self, estimator: Estimator, n: int, places: int | None = None) -> None:
         if not isinstance(own := vars(estimator)["iterator_train"], PlannedBatches):
             batches = _number_of_batches(estimator.get_params(deep=False), n)
             vars(estimator)["iterator_train"] = PlannedBatches(own, batches)

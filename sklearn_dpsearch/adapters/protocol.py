@@ -85,9 +85,11 @@ class ProtocolAdapter(Adapter):
     def expecting(self, estimator: Estimator, n: float) -> dict[str, Any] | None:
         return estimator.expecting(n) if _has(estimator, "expecting") else None
 
-    def for_records(self, estimator: Estimator, n: int) -> None:
+    def for_records(self, estimator: Estimator, n: int, places: int | None = None) -> None:
         if _has(estimator, "sized") and (parameters := estimator.sized(n)):
             estimator.set_params(**parameters)
+        if places is not None and _has(estimator, "in_places") and is_ours(type(estimator)):
+            estimator.in_places(places)
 
     def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
         if _has(estimator, "under"):

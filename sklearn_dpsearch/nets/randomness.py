@@ -20,11 +20,11 @@ Seed: TypeAlias = int | Sequence[int] | np.random.RandomState | np.random.SeedSe
 _GLOBAL_GENERATOR = threading.Lock()
 
 #: Random streams of one training, each from its own child of the seed.
-STREAMS = ("coins", "noise", "later parameters", "reading", "labels")
+STREAMS = ("coins", "noise", "later parameters", "reading", "rows")
 
 
 class Secrets:
-    """Secrets of one training: the members of its batches, and the noise.
+    """Secrets of one training: the members of its batches and their rows, and the noise.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Secrets:
     def __init__(self, seed: Seed = None) -> None:
         source = sequence(seed)
         self.coins = np.random.Generator(np.random.PCG64DXSM(_stream(source, "coins")))
-        self.labels = np.random.Generator(np.random.PCG64DXSM(_stream(source, "labels")))
+        self.rows = np.random.Generator(np.random.PCG64DXSM(_stream(source, "rows")))
         self._noise = np.random.Generator(np.random.SFC64(_stream(source, "noise")))
 
     def normals(self, out: torch.Tensor, scale: float = 1.0) -> None:

@@ -1,7 +1,8 @@
-"""Exact Poisson subsampling: every record joins every batch independently."""
+"""Poisson subsampling into batches of a fixed number of rows: no row tells who else was drawn."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,8 +12,18 @@ import torch
 LEAST_RATE = 1e-9
 
 
+def most_rows(rate: float, n: int) -> int:
+    """Number of rows of every batch: two standard deviations above its expected size, at most ``n``."""
+    expected = rate * n
+    return min(n, math.floor(expected + 2.0 * math.sqrt(expected * (1.0 - rate))) + 1)
+
+
 class PoissonBatches:
     """Batches of record numbers: each of ``n`` records is in each batch with probability ``rate``, independently.
+
+    Batches with more than ``most_rows`` records are drawn again. A record then joins at most as often, whatever the
+    others do, so amplification by sampling holds with ``rate`` (docs/theory/clipped_sums.md). Each batch is put into
+    random rows, so that the rows of all other records do not depend on whether a record was drawn.
 
     The draws of all steps form one sequence of Bernoulli trials. Only the gaps between successes are drawn: geometric
     numbers in double precision, so that a rate of 1e-7 is as exact as a rate of 0.1 (comparing single-precision
@@ -20,27 +31,40 @@ class PoissonBatches:
 
     Parameters
     ----------
-    rng : Generator
-        Secret randomness.
+    coins, rows : Generator
+        Secret randomness: who is drawn, and into which row.
     rate : float
         At least ``LEAST_RATE``: the distribution of gaps is then exact to one part in a million, and no sum overflows.
     n : int
         Number of records.
-    labels : Generator, optional
-        Deals records to parts.
     """
 
-    def __init__(
-        self, rng: np.random.Generator, rate: float, n: int, labels: np.random.Generator | None = None
-    ) -> None:
-        self._rng, self._rate, self._n, self._labels = rng, float(rate), int(n), labels
+    def __init__(self, coins: np.random.Generator, rows: np.random.Generator, rate: float, n: int) -> None:
+        self._coins, self._rows, self._rate, self._n = coins, rows, float(rate), int(n)
+        self.rows = most_rows(self._rate, self._n)
         self._ahead = self._successes(-1, 1)
 
-    def draw(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw the next ``steps`` batches: step number and record number of every success, in ascending order.
+    def draw(self, steps: int) -> np.ndarray:
+        """Draw the next ``steps`` batches, shape (steps, rows): record numbers, and ``n`` in rows without a record.
 
         The result does not depend on how many steps are drawn at once.
         """
+        batches = np.full((steps, self.rows), self._n, dtype=np.int64)
+        done = 0
+        while done < steps:
+            step, record = self._draw_all(steps - done)
+            sizes = np.bincount(step, minlength=steps - done)
+            accepted = sizes <= self.rows
+            kept = accepted[step]
+            starts = np.cumsum(sizes) - sizes
+            place = np.arange(len(step)) - starts[step]
+            number = done + np.cumsum(accepted) - 1
+            batches[number[step[kept]], place[kept]] = record[kept]
+            done += int(accepted.sum())
+        return batches if self._rate == 1.0 else self._rows.permuted(batches, axis=1, out=batches)
+
+    def _draw_all(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw Poisson samples of any size: step number and record number of every success, in ascending order."""
         trials = steps * self._n
         found = [self._ahead]
         while found[-1][-1] < trials:
@@ -50,19 +74,6 @@ class PoissonBatches:
         inside = int(np.searchsorted(positions, trials))
         self._ahead = positions[inside:] - trials
         return np.divmod(positions[:inside], max(self._n, 1))
-
-    def draw_parts(self, steps: int, parts: int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw batches, and deal every record to one of the parts of its batch by a label of its own.
-
-        A label depends neither on records nor on their number. A step's number is replaced by step · parts + label.
-        """
-        step, record = self.draw(steps)
-        if parts == 1:
-            return step, record
-        assert self._labels is not None
-        place = step * parts + self._labels.integers(parts, size=len(step))
-        order = np.argsort(place, kind="stable")
-        return place[order], record[order]
 
     def state(self) -> torch.Tensor:
         """Members drawn ahead. The state of the generator is kept apart."""
@@ -74,33 +85,26 @@ class PoissonBatches:
 
     def _successes(self, last: int, number: int) -> np.ndarray:
         """Draw the next successful trials, counted from the first trial that is not drawn yet."""
-        gaps = self._rng.geometric(self._rate, number)  # once in 2**53 it gives 0: the same record twice
+        gaps = self._coins.geometric(self._rate, number)  # once in 2**53 it gives 0: the same record twice
         return last + np.cumsum(np.maximum(gaps, 1))
 
 
-def padded_batches(
-    sources: Sequence[PoissonBatches], steps: int, n: int, parts: int = 1, width: int = 1
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the next batches of several trainings, part by part, never truncated.
+def padded_batches(sources: Sequence[PoissonBatches], steps: int, n: int, rows: int) -> np.ndarray:
+    """Draw the next batches of several trainings, filled up to a common number of rows.
 
     Parameters
     ----------
     sources : sequence of PoissonBatches
-    steps, n, parts : int
-    width : int
-        All parts are filled up to a multiple of this width.
+    steps : int
+    n : int
+        Stands for "no record"; larger numbers, which are places without a record, become ``n``.
+    rows : int
 
     Returns
     -------
-    records : array of shape (steps · parts, len(sources), widest)
-        Record numbers; ``n`` where a part is shorter than the widest.
-    sizes : array of shape (steps · parts, len(sources))
+    records : array of shape (steps, len(sources), rows)
     """
-    drawn = [source.draw_parts(steps, parts) for source in sources]
-    sizes = np.stack([np.bincount(place, minlength=steps * parts) for place, _ in drawn], axis=1)
-    widest = -(-int(sizes.max(initial=0)) // width) * width
-    records = np.full((steps * parts, len(sources), widest), n, dtype=np.int64)
-    for i, (place, record) in enumerate(drawn):
-        starts = np.cumsum(sizes[:, i]) - sizes[:, i]
-        records[place, i, np.arange(len(place)) - starts[place]] = record
-    return records, sizes
+    records = np.full((steps, len(sources), rows), n, dtype=np.int64)
+    for i, source in enumerate(sources):
+        np.minimum(source.draw(steps), n, out=records[:, i, : source.rows])
+    return records

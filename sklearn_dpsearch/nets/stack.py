@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,15 +21,13 @@ from .task import Records, TrainingTask
 from .torch_settings import one_thread
 from .training_progress import NO_WATCHERS, Watchers
 
-#: Most records of a net at once on a CPU: more would not fit into its caches, and be slower.
-ROWS = 768
 #: Record numbers drawn ahead, over all nets: enough that drawing costs little, few enough to fit into memory.
 AHEAD = 2**17
 
 
-def noise_scale(task: TrainingTask) -> float:
-    """Standard deviation of the noise on a clipped sum, with the share for rounding."""
-    return task.noise_multiplier * task.max_grad_norm * rounding.noise_factor(task.expected_batch_size)
+def noise_scale(task: TrainingTask, rows: int) -> float:
+    """Standard deviation of the noise on a clipped sum over ``rows`` rows, with the share for rounding."""
+    return task.noise_multiplier * task.max_grad_norm * rounding.noise_factor(rows)
 
 
 class Stack:
@@ -70,10 +68,9 @@ class Stack:
         # theorems about the best of several candidates need.
         self.secrets = [Secrets(task.seed) for task in tasks]
         self.batches = [
-            PoissonBatches(own.coins, task.sample_rate, len(records), own.labels)
+            PoissonBatches(own.coins, own.rows, task.sample_rate, task.places or len(records))
             for own, task in zip(self.secrets, tasks)
         ]
-        self.parts = max((rounding.parts(task.expected_batch_size) for task in tasks), default=1)
         self.averages = Averages(self.tasks, self.trained)
         self.done = 0  # steps
         self._allocate()
@@ -93,20 +90,15 @@ class Stack:
         while self.tasks:
             t = self.done
             steps = int(min(self._ahead(t), self.watchers.patience))
-            for step, parts in enumerate(self._drawn(steps)):
-                self._step(parts, t + step)
+            for step, batches in enumerate(self._drawn(steps)):
+                self._step(batches, t + step)
             self.done += steps
             self._finish(self.done)
             self.watchers.look(self)
 
-    def _drawn(self, steps: int) -> Iterator[list[torch.Tensor]]:
-        """Record numbers of the next batches, part by part; in a stack their widths are public."""
-        filled = 1 if len(self.tasks) == 1 else self.width
-        batches, sizes = padded_batches(self.batches, steps, len(self.records), self.parts, filled)
-        places = torch.from_numpy(batches).to(self.device)
-        widths = (-(-sizes.max(axis=1, initial=0) // filled) * filled).tolist()
-        for start in range(0, len(widths), self.parts):
-            yield [places[part, :, : widths[part]] for part in range(start, start + self.parts)]
+    def _drawn(self, steps: int) -> torch.Tensor:
+        """Record numbers of the next batches, shape (steps, M, rows)."""
+        return torch.from_numpy(padded_batches(self.batches, steps, len(self.records), self.rows)).to(self.device)
 
     def state(self) -> dict[str, Any]:
         """State between two blocks of steps: as secret as the records."""
@@ -134,33 +126,29 @@ class Stack:
 
     def _ahead(self, t: int) -> int:
         """Steps drawn at once: until the next net is done, within the memory allowed."""
-        widest = max(1.0, max(task.sample_rate for task in self.tasks) * len(self.records))
-        return max(1, min(min(task.steps for task in self.tasks) - t, int(AHEAD / (widest * len(self.tasks)))))
+        memory = max(1, self.rows * len(self.tasks))
+        return max(1, min(min(task.steps for task in self.tasks) - t, AHEAD // memory))
 
-    def _step(self, parts: Sequence[torch.Tensor], t: int) -> None:
-        """Noise once, clipped sums over the batches, part by part, division by a constant, optimizer."""
+    def _step(self, batches: torch.Tensor, t: int) -> None:
+        """Noise once, clipped sums over the batches, chunk by chunk, division by a constant, optimizer."""
         if self.noisy:
             # Noise first: the sums are added to it, in double precision, so that rounding to single comes after noise.
             fill_normals(self.secrets, self.scales, self.sums)
         else:
             self.sums.zero_()
-        for places in parts:
-            self._add(places)
+        for chunk in batches.split(self.width, dim=1):
+            self._add(chunk)
         # By the expected batch size: the real one is secret, and would scale the noise with it.
         self.gradients.copy_(self.sums).div_(self.divisors)
         self.stepper.step(self.trained, self.gradients, t)
         self.averages.add(self.trained, t)
 
-    def _add(self, places: torch.Tensor) -> None:
-        """Add the clipped gradients of a part of each net's batch."""
-        # The whole batch, at any cost in memory: a truncated batch would not be a Poisson sample.
-        for start in range(0, places.shape[1], self.width):
-            chosen = places[:, start : start + self.width]
-            self.engine.piece = self.piece if start + chosen.shape[1] <= self.most else 0
-            bounds = (chosen < len(self.records)) * self.norms  # 0 where a shorter batch is filled up: nothing is added
-            known = self.records.norms if self.engine.wants_norms else None
-            norms = None if known is None else torch.take(known, chosen)
-            self.engine.add_clipped(*self.records.take(chosen), bounds, norms)
+    def _add(self, chunk: torch.Tensor) -> None:
+        """Add the clipped gradients of a chunk of each net's batch, shape (M, width)."""
+        bounds = (chunk < len(self.records)) * self.norms  # 0 in a row without a record: nothing is added
+        known = self.records.norms if self.engine.wants_norms else None
+        norms = None if known is None else torch.take(known, chunk)
+        self.engine.add_clipped(*self.records.take(chunk), bounds, norms)
 
     def _finish(self, t: int) -> None:
         """Take nets out that have taken all their steps."""
@@ -195,24 +183,19 @@ class Stack:
         self.norms = self._column([task.max_grad_norm for task in self.tasks]).float()
         automatic = torch.tensor([[task.automatic] for task in self.tasks], device=self.device)
         self.engine.automatic = automatic if any(task.automatic for task in self.tasks) else None
-        self.scales = [noise_scale(task) for task in self.tasks]
-        expected = [task.expected_batch_size for task in self.tasks]
-        self.divisors = self._column(expected).float()
-        self.most = min(map(rounding.most_records, expected), default=0.0)
-        self.piece = min(map(rounding.piece, expected), default=0) if rounding.single_is_single() else 0
-        self.width = self._width(expected)
+        rows = [batches.rows for batches in self.batches]
+        self.scales = [noise_scale(task, own) for task, own in zip(self.tasks, rows)]
+        self.divisors = self._column([task.expected_batch_size for task in self.tasks]).float()
+        self.engine.piece = min(map(rounding.piece, rows), default=0) if rounding.single_is_single() else 0
+        self.width, self.rows = self._chunks(max(rows, default=0))
         self.engine.bind(self.trained, self.frozen, self.sums)
 
-    def _width(self, expected: Sequence[float]) -> int:
-        """Records of each net at once.
-
-        Public, and in a stack equal in every step: no bit of a net depends on the batches of other nets. The few wider
-        parts take another round, in which nets without more records add zeros.
-        """
-        allowed = max(1, self.max_physical_batch // max(1, len(self.tasks)))
-        allowed = min(allowed, ROWS) if self.device.type == "cpu" else allowed
-        part = max(expected, default=1.0) / self.parts
-        return allowed if len(self.tasks) == 1 else min(allowed, math.ceil(part + 3.0 * math.sqrt(part)) + 1)
+    def _chunks(self, rows: int) -> tuple[int, int]:
+        """Rows of a chunk, and rows of a batch: the same in every step, whoever was drawn."""
+        allowed = max(1, min(self.max_physical_batch // max(1, len(self.tasks)), rounding.CHUNK))
+        chunks = max(1, math.ceil(rows / allowed))
+        width = max(1, math.ceil(rows / chunks))
+        return width, width * chunks
 
     def _column(self, values: Sequence[float]) -> torch.Tensor:
         return torch.tensor(np.asarray(values, float), device=self.device).unsqueeze(1)

@@ -16,6 +16,7 @@ from .engines import rounding
 from .named_tensors import Inputs, NamedTensors, each
 from .optimizers import Memory, Table, UpdateRule
 from .randomness import Seed
+from .sampling import most_rows
 
 #: Records at once whose norms are computed: few enough for a cache.
 BLOCK = 1024
@@ -44,6 +45,9 @@ class TrainingTask:
         Whether short gradients are brought to that norm as well: automatic clipping.
     expected_batch_size : float
         Divisor of the noisy sum; public.
+    places : int or None
+        Public number of places from which batches are drawn, at least the number of records; those without a record
+        are blank. None: the number of records, which is then public.
     schedule : callable
         Torch optimizer, or None where it is an ``UpdateRule``, ↦ table of the hyperparameters that change from step to
         step, computed without data.
@@ -67,6 +71,7 @@ class TrainingTask:
     noise_multiplier: float
     max_grad_norm: float
     expected_batch_size: float
+    places: int | None = None
     automatic: bool = False
     schedule: Callable[[torch.optim.Optimizer | None], Table] = field(default=lambda optimizer: {})
     engine: str = "auto"
@@ -74,6 +79,10 @@ class TrainingTask:
     seed: Seed = None
     memory: Memory = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+    def rows(self, n: int) -> int:
+        """Number of rows of each batch in a training on ``n`` records."""
+        return most_rows(self.sample_rate, self.places or n)
 
 
 class Records(ABC):

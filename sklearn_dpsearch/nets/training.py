@@ -12,13 +12,13 @@ from torch import nn
 from .._disk.store import KeyedFile
 from .._process import contained
 from ..errors import TrainingError
-from .engines import engine_choice
+from .engines import engine_choice, rounding
 from .engines.base import Engine
 from .named_tensors import name_of
 from .optimizers import BuiltOptimizer
 from .randomness import global_torch_seed
 from .resuming import kept, shared
-from .stack import ROWS, Stack
+from .stack import Stack
 from .task import Records, TrainingTask
 from .torch_settings import exactly
 from .training_progress import NO_WATCHERS, Watchers
@@ -143,18 +143,18 @@ def _groups(tasks: Sequence[TrainingTask], records: Records, max_physical_batch:
     groups: list[list[int]] = []
     for members in found.values():
         ordered = sorted(members, key=lambda i: (tasks[i].sample_rate, tasks[i].steps))
-        sizes = [max(1.0, tasks[i].sample_rate * len(records)) for i in ordered]
+        sizes = [max(1, tasks[i].rows(len(records))) for i in ordered]
         most = min(max_physical_batch, _most_in_cache(tasks[ordered[-1]], sizes[-1], records.inputs.device))
         groups += _within(ordered, sizes, most)
     return groups
 
 
-def _most_in_cache(task: TrainingTask, size: float, device: torch.device) -> float:
+def _most_in_cache(task: TrainingTask, size: int, device: torch.device) -> float:
     """Largest number of records in a stack of nets like this one; at least those of one net."""
     room = CACHE.get(device.type, math.inf)
     # Parameters, noise, sums and gradients; inputs and outputs of the layers for the records of one round.
     layers = [layer for layer in task.module.modules() if type(layer) is nn.Linear]
-    numbers = sum(layer.in_features + layer.out_features for layer in layers) * min(size, ROWS)
+    numbers = sum(layer.in_features + layer.out_features for layer in layers) * min(size, rounding.CHUNK)
     each = float(20 * sum(p.numel() for p in task.module.parameters()) + 4 * numbers)
     return size * (room // each if room >= FEWEST * each else 1.0)
 
@@ -173,13 +173,13 @@ def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
     return key
 
 
-def _within(members: list[int], sizes: list[float], most: float) -> list[list[int]]:
-    """Cut into consecutive groups: padded batches of at most ``most`` records, sizes within a factor of two.
+def _within(members: list[int], sizes: list[int], most: float) -> list[list[int]]:
+    """Cut into consecutive groups: batches of at most ``most`` records, sizes within a factor of two.
 
-    Batches are padded to the widest of the stack: nets of very different sizes would mostly compute on padding.
+    Batches are filled up to the widest of the stack: nets of very different sizes would mostly compute on empty rows.
     """
     groups: list[list[int]] = []
-    first = 0.0
+    first = 0
     for i, size in zip(members, sizes):
         if groups and size * (len(groups[-1]) + 1) <= most and size <= 2 * first:
             groups[-1].append(i)

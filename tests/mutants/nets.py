@@ -60,7 +60,7 @@ MUTANTS = [
         file="nets/stack.py",
         old="self.gradients.copy_(self.sums).div_(self.divisors)",
         new=(
-            "actual = sum((one < len(self.records)).sum(1, keepdim=True) for one in parts)\n"
+            "actual = (batches < len(self.records)).sum(1, keepdim=True)\n"
             "        self.gradients.copy_(self.sums).div_(actual.clamp(min=1))"
         ),
         tests=("nets/engines/test_engines.py::test_steps_without_noise_are_those_of_opacus", "nets/test_training.py"),
@@ -68,10 +68,10 @@ MUTANTS = [
     ),
     Mutant(
         name="batches cut off",
-        mistake="Of a batch that is too large for the memory only the first part is used.",
+        mistake="Of a batch that is too large for the memory only the first chunk is used.",
         file="nets/stack.py",
-        old="        for start in range(0, places.shape[1], self.width):\n",
-        new="        for start in range(0, min(self.width, places.shape[1]), self.width):\n",
+        old="batches.split(self.width, dim=1):",
+        new="batches.split(self.width, dim=1)[:1]:",
         tests=("nets/test_training.py::test_memory_for_few_records_changes_nothing",),
         seen="fixed-shape pipelines with a cap",
     ),
@@ -101,7 +101,7 @@ MUTANTS = [
         name="batches of fixed size",
         mistake="Every batch is cut from the same order, each record once an epoch, and accounted as Poisson.",
         file="nets/sampling.py",
-        old="gaps = self._rng.geometric(self._rate, number)",
+        old="gaps = self._coins.geometric(self._rate, number)",
         new="gaps = np.full(number, round(1 / self._rate))",
         tests=("nets/test_sampling.py::test_batch_sizes_are_binomial",),
         seen="shuffled loaders (Chua et al. 2024)",
@@ -110,21 +110,52 @@ MUTANTS = [
         name="coins in single precision",
         mistake="Inclusion by 24-bit uniforms: at a rate of 1e-7 a fifth more records.",
         file="nets/sampling.py",
-        old="gaps = self._rng.geometric(self._rate, number)",
-        new="gaps = self._rng.geometric(np.ceil(self._rate * 2**24) / 2**24, number)",
+        old="gaps = self._coins.geometric(self._rate, number)",
+        new="gaps = self._coins.geometric(np.ceil(self._rate * 2**24) / 2**24, number)",
         tests=("nets/test_sampling.py::test_gaps_are_geometric_at_a_rate_of_one_in_ten_million",),
         seen="torch.rand(n) < rate",
     ),
     Mutant(
-        name="parts cut in order",
-        mistake="A large batch is cut into equal parts: one record more moves records from part to part.",
+        name="rows in order",
+        mistake="A batch lies in the first rows, in order: a record that is drawn moves all later ones by a row.",
         file="nets/sampling.py",
-        old="place = step * parts + self._labels.integers(parts, size=len(step))",
-        new="place = step * parts + np.arange(len(step)) * parts // max(1, len(step))",
-        tests=(
-            "nets/engines/test_rounding.py::test_one_record_more_leaves_all_other_parts_as_they_were_bit_by_bit",
-            "nets/test_sampling.py",
+        old="return batches if self._rate == 1.0 else self._rows.permuted(batches, axis=1, out=batches)",
+        new="return batches",
+        tests=("nets/test_sampling.py::test_whether_a_record_is_drawn_tells_nothing_of_the_rows_of_another",),
+        seen="Opacus's sampler",
+    ),
+    Mutant(
+        name="rows of the batch alone",
+        mistake="A batch has as many rows as records: the shape tells whether one more was drawn.",
+        file="nets/stack.py",
+        old="        for chunk in batches.split(self.width, dim=1):\n            self._add(chunk)\n",
+        new=(
+            "        least = int((batches < len(self.records)).sum(1).max())\n"
+            "        for chunk in batches.sort(dim=1).values[:, : max(least, 1)].split(self.width, dim=1):\n"
+            "            self._add(chunk)\n"
         ),
+        tests=("nets/test_stack.py::test_every_batch_has_the_same_number_of_rows_whoever_was_drawn",),
+        seen="Opacus's sampler",
+    ),
+    Mutant(
+        name="large batches cut",
+        mistake="Of a batch with more records than rows the first ones are taken.",
+        file="nets/sampling.py",
+        old="            accepted = sizes <= self.rows\n            kept = accepted[step]\n",
+        new=(
+            "            accepted = sizes >= 0\n"
+            "            kept = np.arange(len(step)) - (np.cumsum(sizes) - sizes)[step] < self.rows\n"
+        ),
+        tests=("nets/test_sampling.py::test_batches_are_poisson_samples_that_fit_into_the_rows",),
+        seen="fixed-shape pipelines with a cap",
+    ),
+    Mutant(
+        name="places of a secret subset counted",
+        mistake="A net in a subset search draws its batches from the records of the subset, whose number is secret.",
+        file="nets/stack.py",
+        old="task.places or len(records))",
+        new="len(records))",
+        tests=("search/test_subset_search.py::test_no_shape_in_a_net_tells_how_many_records_are_in_the_subset",),
     ),
     Mutant(
         name="words one by one",
@@ -150,7 +181,7 @@ MUTANTS = [
         name="rounding not paid for",
         mistake="Single-precision sums of clipped gradients count as exact.",
         file="nets/engines/rounding.py",
-        old="    return 1.0 + OWN + single + DOUBLE * _high(expected) ** 2\n",
+        old="    return 1.0 + OWN + single + DOUBLE * float(rows) ** 2\n",
         new="    return 1.0\n",
         tests=("nets/engines/test_rounding.py::test_pieces_keep_the_bound_that_the_noise_pays_for",),
     ),

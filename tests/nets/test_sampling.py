@@ -1,8 +1,9 @@
-"""Poisson batches are exact: sizes, inclusion, gaps, independence; and nothing is ever cut off."""
+"""Poisson batches are exact: sizes, inclusion, gaps, independence; rows tell of no other record."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ pytest.importorskip("torch")
 from sklearn_dpsearch.nets import DPNeuralNetClassifier
 from sklearn_dpsearch.nets.estimators.settings import settings_of
 from sklearn_dpsearch.nets.randomness import Secrets
-from sklearn_dpsearch.nets.sampling import PoissonBatches, padded_batches
+from sklearn_dpsearch.nets.sampling import PoissonBatches, most_rows, padded_batches
 
 STEPS = 40_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 4_000
 #: No test here fails an exact sampler more often than once in a million runs; the seeds are fixed all the same.
@@ -20,17 +21,13 @@ LEVEL = 1e-6
 
 
 def batches(rate, n, seed=0):
-    return PoissonBatches(Secrets(seed).coins, rate, n)
-
-
-def labelled(rate, n, seed=0):
     own = Secrets(seed)
-    return PoissonBatches(own.coins, rate, n, own.labels)
+    return PoissonBatches(own.coins, own.rows, rate, n)
 
 
 def drawn(rate, n, steps=STEPS, seed=0):
-    """Whether each record is in each batch, shape (steps, n)."""
-    step, record = batches(rate, n, seed).draw(steps)
+    """Whether each record is in each Poisson sample, before large ones are drawn again, shape (steps, n)."""
+    step, record = batches(rate, n, seed)._draw_all(steps)
     found = np.zeros((steps, n), dtype=bool)
     found[step, record] = True
     assert found.sum() == len(step)  # no record twice in a batch
@@ -67,7 +64,7 @@ def test_records_and_steps_are_included_independently_of_each_other():
 
 def test_gaps_are_geometric_at_a_rate_of_one_in_ten_million():
     rate, n = 1e-7, 1_000_003
-    step, record = batches(rate, n).draw(200_000)
+    step, record = batches(rate, n)._draw_all(200_000)
     positions = step * n + record
     gaps = np.diff(positions)
     assert len(positions) == pytest.approx(rate * n * 200_000, abs=5 * np.sqrt(rate * n * 200_000))
@@ -82,11 +79,8 @@ def test_a_rate_of_one_takes_every_record_every_time():
 
 @pytest.mark.parametrize("rate", [0.3, 1.0])
 def test_no_record_at_all_makes_empty_batches(rate):
-    step, record = batches(rate, 0).draw(50)
-    assert len(step) == len(record) == 0
-    found, sizes = padded_batches([batches(rate, 0)], 50, 0)
-    assert found.shape == (50, 1, 0)
-    assert sizes.sum() == 0
+    assert batches(rate, 0).draw(50).shape == (50, 0)
+    assert (padded_batches([batches(rate, 0)], 50, 0, 3) == np.zeros((50, 1, 3))).all()
 
 
 def test_one_record_is_a_coin_per_step():
@@ -95,56 +89,80 @@ def test_one_record_is_a_coin_per_step():
 
 @pytest.mark.parametrize("rate", [1e-6, 0.003, 0.2, 0.9, 1.0])
 def test_how_many_steps_are_drawn_at_once_changes_nothing(rate):
-    n = 100
-    whole = np.stack(batches(rate, n).draw(600))
-    source, parts, before = batches(rate, n), [], 0
-    for number in [1, 1, 7, 0, 91, 200, 300]:
-        step, record = source.draw(number)
-        parts.append(np.stack([step + before, record]))
-        before += number
-    np.testing.assert_array_equal(np.concatenate(parts, axis=1), whole)
+    source = batches(rate, 100)
+    parts = [source.draw(number) for number in [1, 1, 7, 0, 91, 200, 300]]
+    np.testing.assert_array_equal(np.concatenate(parts), batches(rate, 100).draw(600))
 
 
-def test_parts_hold_the_batch_dealt_by_labels_that_do_not_depend_on_how_many_steps_are_drawn_at_once():
-    n, parts, rate = 100, 3, 0.3
-    step, record = batches(rate, n).draw(600)
-    place, dealt = labelled(rate, n).draw_parts(600, parts)
-    assert (np.diff(place) >= 0).all()
-    assert sorted(zip(place // parts, dealt)) == sorted(zip(step, record))
-    assert all((np.diff(dealt[place == one]) > 0).all() for one in range(6))  # in each part in one order
-    source = labelled(rate, n)
-    np.testing.assert_array_equal(
-        np.concatenate([source.draw_parts(number, parts)[1] for number in [1, 7, 0, 292, 300]]), dealt
-    )
+@pytest.mark.parametrize(("rate", "n"), [(0.01, 500), (0.3, 50), (0.5, 3), (0.2, 2), (0.95, 30), (1e-6, 40)])
+def test_batches_are_poisson_samples_that_fit_into_the_rows(rate, n):
+    """Each sample of at most so many records as often as among all samples, and no other."""
+    found = batches(rate, n).draw(STEPS)
+    rows = most_rows(rate, n)
+    assert found.shape == (STEPS, rows)
+    sizes = stats.binom(n, rate)
+    seen = np.bincount((found < n).sum(axis=1), minlength=rows + 1)
+    expected = sizes.pmf(np.arange(rows + 1)) / sizes.cdf(rows) * STEPS
+    likely = expected > 5
+    grouped, wanted = np.append(seen[likely], seen[~likely].sum()), np.append(expected[likely], expected[~likely].sum())
+    assert stats.chisquare(grouped[wanted > 0], wanted[wanted > 0]).pvalue > LEVEL
+    for batch in found[:200]:
+        there = batch[batch < n]
+        assert len(set(there)) == len(there)
 
 
-def test_labels_are_uniform_and_independent_of_steps_and_records():
-    n, parts = 30, 4
-    place, record = labelled(0.5, n).draw_parts(STEPS, parts)
-    counts = np.zeros((n, parts))
-    np.add.at(counts, (record, place % parts), 1)
-    shares = counts / counts.sum(axis=1, keepdims=True)
-    assert np.abs(shares - 1 / parts).max() < 5.5 * np.sqrt(3 / 16 / (STEPS * 0.5))
-    labels = np.full((STEPS, n), np.nan)
-    labels[place // parts, record] = place % parts
-    same = [np.nanmean(np.where(np.isnan(labels[:, i] + labels[:, j]), np.nan, labels[:, i] == labels[:, j]))
-            for i in range(n) for j in range(i)]  # fmt: skip
-    assert np.abs(np.array(same) - 1 / parts).max() < 6 * np.sqrt(3 / 16 / (STEPS * 0.25))
+@pytest.mark.parametrize(("rate", "n"), [(1e-9, 10), (0.5, 1), (0.1, 2), (0.5, 10), (0.02, 10**6), (1.0, 7)])
+def test_few_batches_are_drawn_again(rate, n):
+    """By Cantelli's inequality at most one in five."""
+    assert stats.binom.sf(most_rows(rate, n), n, rate) < 0.2
+
+
+@pytest.mark.parametrize(("rate", "n"), [(0.3, 4), (0.5, 3), (0.9, 5)])
+def test_whether_a_record_is_drawn_tells_nothing_of_the_rows_of_another(rate, n):
+    found = batches(rate, n).draw(20 * STEPS)
+    for last in (True, False):
+        given = found[((found == n - 1).any(axis=1) == last) & (found == 0).any(axis=1)]
+        counts = np.bincount(np.argmax(given == 0, axis=1), minlength=most_rows(rate, n))
+        assert stats.chisquare(counts).pvalue > LEVEL
+
+
+@pytest.mark.parametrize(("rate", "n"), [(0.3, 4), (0.5, 5), (0.9, 5)])
+def test_whatever_the_others_do_a_record_is_drawn_at_most_at_the_rate(rate, n):
+    """Which is all that amplification by sampling needs; a full batch of the others leaves no row for it."""
+    found = batches(rate, n).draw(20 * STEPS)
+    there = (found[:, :, None] == np.arange(n)).any(axis=1)
+    for others, number in Counter(map(tuple, there[:, 1:].tolist())).items():
+        joins = there[(there[:, 1:] == others).all(axis=1), 0].mean()
+        assert joins <= rate + 5.5 * np.sqrt(rate * (1 - rate) / number)
+        if sum(others) < most_rows(rate, n):
+            assert joins >= rate - 5.5 * np.sqrt(rate * (1 - rate) / number)
+
+
+def test_rows_of_two_records_are_any_two_rows_equally_often():
+    n, rate = 3, 0.6
+    found = batches(rate, n).draw(20 * STEPS)
+    both = found[(found == 0).any(axis=1) & (found == 1).any(axis=1)]
+    pairs = Counter(zip(np.argmax(both == 0, axis=1), np.argmax(both == 1, axis=1)))
+    rows = most_rows(rate, n)
+    assert len(pairs) == rows * (rows - 1)
+    assert stats.chisquare(list(pairs.values())).pvalue > LEVEL
 
 
 def test_batches_drawn_step_by_step_are_as_exact_as_those_drawn_together():
     source = batches(0.1, 50)
-    sizes = np.array([len(source.draw(1)[0]) for _ in range(STEPS)])
+    sizes = np.array([len(source._draw_all(1)[0]) for _ in range(STEPS)])
     assert abs(sizes.mean() - 5.0) < 5 * np.sqrt(4.5 / STEPS)
     assert sizes.var() == pytest.approx(4.5, rel=0.15)
 
 
 def test_candidates_draw_independently_of_each_other():
     n, number = 30, 6
-    found, sizes = padded_batches([batches(0.2, n, seed) for seed in range(number)], STEPS, n)
+    found = padded_batches([batches(0.2, n, seed) for seed in range(number)], STEPS, n, 20)
     inside = np.zeros((STEPS, number, n + 1))
     np.put_along_axis(inside, found, 1.0, axis=2)
-    inside = inside[:, :, :n] - 0.2
+    inside = inside[:, :, :n]
+    sizes = inside.sum(axis=2)
+    inside -= inside.mean(axis=(0, 2))[:, None]
     for i in range(number):
         for j in range(i):
             together = (inside[:, i] * inside[:, j]).mean(axis=0) / 0.16
@@ -152,21 +170,20 @@ def test_candidates_draw_independently_of_each_other():
             assert abs(np.corrcoef(sizes[:, i], sizes[:, j])[0, 1]) < 5.5 / np.sqrt(STEPS)
 
 
-def test_padded_batches_are_the_batches_and_are_never_truncated():
+def test_padded_batches_are_the_batches():
     rates, n, steps = [1e-4, 0.02, 0.5, 1.0], 40, 300
-    found, sizes = padded_batches([batches(rate, n, i) for i, rate in enumerate(rates)], steps, n)
-    assert found.shape[2] == sizes.max() == n
+    found = padded_batches([batches(rate, n, i) for i, rate in enumerate(rates)], steps, n, 44)
+    assert found.shape == (steps, 4, 44)
     for i, rate in enumerate(rates):
-        step, record = batches(rate, n, i).draw(steps)
-        for t in range(steps):
-            np.testing.assert_array_equal(found[t, i, : sizes[t, i]], record[step == t])
-            assert (found[t, i, sizes[t, i] :] == n).all()
+        alone = batches(rate, n, i).draw(steps)
+        np.testing.assert_array_equal(found[:, i, : alone.shape[1]], alone)
+        assert (found[:, i, alone.shape[1] :] == n).all()
 
 
-def test_batches_far_above_the_expected_size_occur_and_are_kept():
-    sizes = drawn(0.02, 50, steps=20_000).sum(axis=1)
-    assert sizes.max() >= 6  # expected: 1
-    assert (sizes == 0).mean() == pytest.approx(0.98**50, abs=0.02)
+def test_places_without_a_record_are_blank():
+    found = padded_batches([batches(0.5, 40)], 300, 25, 27)
+    alone = batches(0.5, 40).draw(300)
+    np.testing.assert_array_equal(found[:, 0, : alone.shape[1]], np.where(alone < 25, alone, 25))
 
 
 def test_rates_that_cannot_be_drawn_exactly_are_refused():
@@ -185,21 +202,17 @@ class Zeros:
 
 
 def test_no_record_is_twice_in_a_batch():
-    step, record = PoissonBatches(Zeros(), 0.5, 7).draw(3)
+    step, record = PoissonBatches(Zeros(), Zeros(), 0.5, 7)._draw_all(3)
     assert len(set(zip(step.tolist(), record.tolist()))) == len(step) == 21
 
 
 def test_batches_go_on_where_their_state_was_taken_however_they_were_drawn():
     """With what was drawn ahead, and however many steps are drawn at once from there on."""
-    one, whole = (PoissonBatches(np.random.default_rng(0), 0.07, 90) for _ in range(2))
+    one, whole = batches(0.07, 90), batches(0.07, 90)
     expected = [whole.draw(30) for _ in range(2)][1]
     one.draw(11), one.draw(19)
-    other = PoissonBatches(np.random.default_rng(5), 0.07, 90)
-    other._rng.bit_generator.state = one._rng.bit_generator.state
+    other = batches(0.07, 90, seed=5)
+    for mine, theirs in ((other._coins, one._coins), (other._rows, one._rows)):
+        mine.bit_generator.state = theirs.bit_generator.state
     other.restore(one.state().clone())
-    parts = [other.draw(steps) for steps in (1, 2, 13, 14)]
-    starts = np.cumsum([0, 1, 2, 13])
-    np.testing.assert_array_equal(
-        np.concatenate([step + first for (step, _), first in zip(parts, starts)]), expected[0]
-    )
-    np.testing.assert_array_equal(np.concatenate([record for _, record in parts]), expected[1])
+    np.testing.assert_array_equal(np.concatenate([other.draw(steps) for steps in (1, 2, 13, 14)]), expected)

@@ -85,20 +85,33 @@ def test_noise_is_independent_from_step_to_step_and_from_parameter_to_parameter(
 
 
 @pytest.mark.parametrize("make", [mlp, lambda: seeded(Residual)], ids=["plain", "graph"])
-@pytest.mark.parametrize("expected", [3.0, 12.0, pytest.param(2000.0, marks=pytest.mark.slow)])  # the last in parts
-def test_not_one_bit_of_a_net_depends_on_what_the_others_of_its_stack_draw(make, expected):
+@pytest.mark.parametrize("most", [10_000, 30])  # the last in chunks
+def test_not_one_bit_of_a_net_depends_on_what_the_others_of_its_stack_draw(make, most):
     def first_of(seed):
         tasks = [
-            training(seeded(make), seed=one, steps=20, sample_rate=rate, expected_batch_size=expected)
+            training(seeded(make), seed=one, steps=20, sample_rate=rate)
             for one, rate in ((0, 0.2), (seed, 0.2), (seed + 1, 0.3))
         ]
         engine = engine_for(tasks[0].module, tasks[0].criterion, *table(8))
-        Stack(tasks, engine, records(), 10_000).run()
+        Stack(tasks, engine, records(), most).run()
         return flat(tasks[0].module)
 
     first = first_of(1)
     for seed in range(10, 40, 2):
         assert torch.equal(first_of(seed), first)
+
+
+@pytest.mark.parametrize("most", [10_000, 7])
+@pytest.mark.parametrize("n", [60, 41])  # the second with places that are blank
+def test_every_batch_has_the_same_number_of_rows_whoever_was_drawn(n, most):
+    """So that shapes, and the number of calls, tell of no record; what is in one row is computed in its row alone."""
+    tasks = [training(mlp(), seed=seed, steps=30, sample_rate=rate, places=60) for seed, rate in ((0, 0.2), (1, 0.1))]
+    engine = engine_for(tasks[0].module, tasks[0].criterion, *table(8))
+    shapes, add = [], engine.add_clipped
+    engine.add_clipped = lambda inputs, *rest: (shapes.append(inputs.shape), add(inputs, *rest))
+    Stack(tasks, engine, records(n), most).run()
+    assert len(set(shapes)) == 1
+    assert shapes[0][1] * len(shapes) / 30 >= tasks[0].rows(n) == 19
 
 
 def test_noise_is_added_once_per_step_whatever_the_chunks():
@@ -113,7 +126,7 @@ def test_noise_is_added_once_per_step_whatever_the_chunks():
 def test_rounding_is_covered_by_a_little_more_noise():
     tasks = [training(noise_multiplier=2.0, max_grad_norm=3.0)]
     stack = Stack(tasks, LinearEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
-    assert stack.scales[0] == noise_scale(stack.tasks[0]) == 6.0 * noise_factor(12.0)
+    assert stack.scales[0] == noise_scale(stack.tasks[0], 19) == 6.0 * noise_factor(19)
     assert stack.sums.dtype is torch.float64
 
 

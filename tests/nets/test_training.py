@@ -121,8 +121,8 @@ def test_nets_of_one_architecture_are_one_stack_and_others_are_not():
 
 
 def test_groups_respect_the_memory_allowed():
-    tasks = [training(mlp(seed=i), seed=i) for i in range(10)]  # 12 records expected in each batch
-    for most, largest in [(10_000, 10), (60, 5), (24, 2), (1, 1)]:
+    tasks = [training(mlp(seed=i), seed=i) for i in range(10)]  # 19 rows in each batch
+    for most, largest in [(10_000, 10), (95, 5), (38, 2), (1, 1)]:
         groups = module_under_test._groups(tasks, records(), most)
         assert max(len(group) for group in groups) == largest
 

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from scipy.stats import loguniform
+from scipy.stats import binom, loguniform
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
@@ -190,6 +190,26 @@ def test_every_record_joins_by_a_coin_of_its_own():
     assert 0.5 < np.std(sizes) / 8 < 1.6  # binomial: 8; a subset of fixed size: 0
     assert joined.min() >= 1
     assert joined.max() <= 30
+
+
+def test_a_subset_above_its_public_bound_is_drawn_again(monkeypatch):
+    """Whatever the others do, a record then joins at its rate, or, where they reach the bound, not at all."""
+    monkeypatch.setattr(members, "BEYOND", 0.3)
+    most = members.most_members(3, 0.4)
+    assert most == 2
+    rng = np.random.default_rng(0)
+    drawn = np.array([members._who_joins(3, 0.4, rng.bytes) for _ in range(4000)])
+    assert drawn.sum(axis=1).max() == most
+    first = drawn[drawn[:, 1:].sum(axis=1) < most, 0]
+    assert abs(first.mean() - 0.4) < 5 * np.sqrt(0.24 / len(first))
+
+
+@pytest.mark.parametrize("n", [1, 10, 1000, 30_000])
+@pytest.mark.parametrize("fraction", [0.01, 0.1, 0.5, 1.0])
+def test_a_subset_is_next_to_never_drawn_again(n, fraction):
+    most = members.most_members(n, fraction)
+    assert fraction * n <= most <= n
+    assert binom.sf(most, n, fraction) <= 1e-16
 
 
 @pytest.mark.parametrize("cv", [0.5, 4])
@@ -497,6 +517,31 @@ def test_a_net_is_told_its_expected_size_and_keeps_rate_noise_and_steps(nets, tr
         one.best_params_["learning_rate_init"] * (7 / 3 if train_on == "rest" else 10 / 3)
     )
     assert any("number of records is public" in text for text in final.privacy_spent_.assumptions)
+
+
+@pytest.mark.parametrize(("train_on", "validate_on"), [("rest", "rest"), ("rest", "subset"), ("all", "rest")])
+def test_no_shape_in_a_net_tells_how_many_records_are_in_the_subset(nets, train_on, validate_on, monkeypatch):
+    """Nor do the rows that a record's batch may have, nor the number of calls: places without a record are blank."""
+    stack = pytest.importorskip("sklearn_dpsearch.nets.stack")
+    shapes, step, sizes = [], stack.Stack._step, []
+
+    def watched(self, batches, t):
+        shapes.append((tuple(batches.shape), self.width, self.batches[0]._n))
+        sizes.append(len(self.records))
+        step(self, batches, t)
+
+    monkeypatch.setattr(stack.Stack, "_step", watched)
+    seen = []
+    for seed in range(4):
+        shapes.clear()
+        space = {"learning_rate_init": [0.1]}
+        net = {"noise_multiplier": 2.0, "max_epochs": 0.3}
+        kwargs = {"n_iter": Fixed(1), "train_on": train_on, "validate_on": validate_on, "random_state": seed}
+        found = net_search(nets, space, net, **kwargs).fit(X, y)
+        assert not any("place" in name for name in vars(found.best_estimator_))
+        seen.append(list(shapes))
+    assert len(set(sizes)) > 3  # of the secret numbers
+    assert all(one == seen[0] for one in seen)
 
 
 @pytest.mark.slow

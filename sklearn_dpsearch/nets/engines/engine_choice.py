@@ -31,7 +31,7 @@ from .vmap import VmapEngine
 #: Assumption where a module, or a criterion, runs unknown code.
 TRUST = (
     "{module} and {criterion} run code of their own on one record at a time, inside of torch.func.vmap; they are "
-    "trusted not to leave it, to set no seed, and to use and keep nothing outside of themselves that changes."
+    "trusted not to leave it, and to keep nothing of a record."
 )
 
 

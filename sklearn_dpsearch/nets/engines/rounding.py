@@ -1,18 +1,17 @@
 """Rounding in clipped sums: bounded for every order of addition, and covered by extra noise.
 
-Batches of neighbouring data sets may be added in quite different orders: one more record moves the others to other
-lanes and blocks, and into ranges where single-precision numbers are spaced more widely. Added naively, 5000 chosen
-records let one more record move a sum by 1.36 clipping norms instead of 1.
+One record more moves partial sums into ranges where single-precision numbers are spaced more widely. Added naively,
+5000 chosen records let one record move a sum by 1.36 clipping norms instead of 1.
 
 **Bound.** With u = 2⁻²⁴ every operation errs by at most u of its result: an addition by at most u times the sum of the
 absolute terms below it. In any tree of additions, a sum of b vectors of rounded products, each of norm at most C,
 therefore errs by at most u·C·(depths of the b leaves + b) ≤ u·C·(b² + 3b)/2. Sums of at most b records are taken in
 single precision and added in double: B records err by at most u·C·B·(b + 3)/2, and two neighbours by twice that.
 
-**Parts.** The bound grows with B. So labels deal the records of a large batch to parts: each record in each step gets
-its own label, uniform and independent of the data. Each part goes through the net, and is summed, by itself. Given the
-labels, neighbours differ in one part only: the other parts hold the same numbers in the same order, and give the same
-sums, bit by bit. The bound holds with the size of one part in place of B. (Proof: `docs/theory/clipped_sums.md`.)
+**Chunks.** The bound grows with B. So a batch goes through the net in chunks of a fixed number of rows, whose sums are
+added in double precision. Neighbours differ in one row, and so in one chunk: the others hold the same numbers in the
+same rows, and give the same sums, bit by bit. The bound holds with the size of one chunk in place of B. (Proof:
+`docs/theory/clipped_sums.md`.)
 """
 
 from __future__ import annotations
@@ -30,40 +29,22 @@ OWN = 2.0**-15
 LONG = 128
 #: Share of the noise that single precision may add.
 LOSS = 2.0**-8
-#: Most expected records in a part of a batch: more would make pieces too short to be fast.
-PART = 512
+#: Most rows of a chunk: more would make pieces too short to be fast, and on a CPU not fit into its caches.
+CHUNK = 640
 #: Above the norm of every vector of up to 1e9 numbers whose squares vanish in single precision.
 TINY = 1e-18
 
 
-def parts(expected: float) -> int:
-    """Number of parts that a batch of this expected size is dealt to."""
-    return max(1, math.ceil(expected / PART))
-
-
-def most_records(expected: float) -> float:
-    """Largest part that is added in single precision: six standard deviations above the expected one.
-
-    Larger parts are rare, and are added in double precision, where batches of up to 3e5 records err by less than
-    ``OWN`` leaves over.
-    """
-    return _high(expected / parts(expected))
-
-
-def piece(expected: float) -> int:
-    """Number of records added in single precision before the sum goes to double."""
-    most = most_records(expected)
+def piece(rows: int) -> int:
+    """Number of records added in single precision before the sum goes to double, for batches of ``rows`` rows."""
+    most = max(1, min(rows, CHUNK))
     return math.floor(min(LOSS / (SINGLE * most) - 3.0, most))
 
 
-def noise_factor(expected: float) -> float:
-    """Factor on the noise that covers all rounding in a clipped sum."""
-    single = SINGLE * most_records(expected) * (piece(expected) + 3.0)
-    return 1.0 + OWN + single + DOUBLE * _high(expected) ** 2
-
-
-def _high(expected: float) -> float:
-    return expected + 6.0 * math.sqrt(expected) + 8.0
+def noise_factor(rows: int) -> float:
+    """Factor on the noise that covers all rounding in a clipped sum of ``rows`` rows."""
+    single = SINGLE * min(rows, CHUNK) * (piece(rows) + 3.0)
+    return 1.0 + OWN + single + DOUBLE * float(rows) ** 2
 
 
 def single_is_single() -> bool:

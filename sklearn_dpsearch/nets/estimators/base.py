@@ -35,7 +35,7 @@ from ..training import train
 from ..training_progress import TrainingProgress, Watchers
 from . import step_size
 from .cost import ParameterCost
-from .joint_training import KEEPER, refuse_checkpoints, shared_records
+from .joint_training import KEEPER, PLACES, refuse_checkpoints, shared_records
 from .seeded_noise import words_of
 from .settings import (
     LEAST_NORM,
@@ -123,7 +123,6 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
             f"{name}: the number of records is public; batches and noise come from statistical generators seeded by "
             f"{source}, noise in double precision.",
             *([known] if seeded else []),
-            f"{name}: to its last bits, what a record adds does not depend on which others were drawn into its batch.",
             *([f"{name}: the checkpoint was not read or changed by others."] if self.checkpoint is not None else []),
             *self._further_assumptions(),
         )
@@ -264,7 +263,9 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
 
     # --- training -------------------------------------------------------------------------------------------------
 
-    def _task(self, settings: Settings, given: Given, costs: Sequence[PrivacySpent]) -> TrainingTask:
+    def _task(
+        self, settings: Settings, given: Given, costs: Sequence[PrivacySpent], places: int | None
+    ) -> TrainingTask:
         """Training of the records that the arguments describe, after trainings with these costs."""
         expected = settings.expected_batch_size(number_of(given))
         norm = settings.max_grad_norm or max(self._norm_by_rule(settings, expected), LEAST_NORM)
@@ -281,6 +282,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
             max_grad_norm=norm,
             automatic=settings.automatic,
             expected_batch_size=expected,
+            places=places,
             schedule=self._schedule(settings),
             engine=getattr(self, "engine", "auto"),
             average=float(self.average),
@@ -302,8 +304,15 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         if keeper is not None:
             self.__dict__[KEEPER] = keeper
 
+    def in_places(self, places: int) -> None:
+        """Draw batches of the next ``fit`` from this public number of places; those without a record are blank.
+
+        For searches in which the number of records is secret.
+        """
+        self.__dict__[PLACES] = places
+
     def _train(self, X: Any, y: Any, fresh: bool) -> None:
-        keeper = self.__dict__.pop(KEEPER, None)
+        keeper, places = self.__dict__.pop(KEEPER, None), self.__dict__.pop(PLACES, None)
         self._check_arguments()
         if not follows_number(self):
             settings_of(self).noise  # noqa: B018  an unreachable target fails here, before any data is read
@@ -319,7 +328,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
                     check_size_of_delta("target_delta", float(self.target_delta), n)
                 costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
                 self._total(settings, costs)  # relations that cannot be composed fail here, before any spending
-                task = self._task(settings, given, costs)
+                task = self._task(settings, given, costs, places)
                 if not fresh and not foreign:
                     task.memory.update(vars(self).get("optimizer_memory_", {}))
                 if checkpoint is not None:

@@ -26,6 +26,7 @@ from ...privacy.spent import Component, PrivacySpent
 from ..randomness import Seed
 from . import scaling
 from .frame_estimators import DPTabularClassifier, DPTabularRegressor
+from .joint_training import PLACES
 from .labels import ClassWeight
 from .scaling import Array
 from .table_base import RATE
@@ -142,6 +143,10 @@ class TabularEnsemble(CalibratedModel):
         """Parameters with which ``fit`` uses the public number ``n`` of records instead of counting them."""
         return {"batch_size": self._models(1.0)[0].expecting(n)["batch_size"]}
 
+    def in_places(self, places: int) -> None:
+        """Train the net of the next ``fit`` in this public number of places, as other nets do in a search."""
+        self.__dict__[PLACES] = places
+
     def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
         """Parameters for a guarantee, and for targets, under replace-one neighbours; None for other relations."""
         found: dict[str, Any] | None = self._models(1.0)[0].under(neighboring)
@@ -211,10 +216,12 @@ class TabularEnsemble(CalibratedModel):
         -------
         self : object
         """
-        guarantee = self.privacy_guarantee()
+        places, guarantee = self.__dict__.pop(PLACES, None), self.privacy_guarantee()
         for name in FITTED:
             self.__dict__.pop(name, None)
         net, boosting = self._models(self._mu() * SHARE)
+        if places is not None:
+            net.in_places(places)
         n = net.expected_number(_num_samples(X))
         if self.target_delta is not None:
             check_size_of_delta("target_delta", float(self.target_delta), n)

@@ -28,6 +28,8 @@ from .training_records import Given, device_of, number_of, records_of
 Net: TypeAlias = Any
 #: Attribute for the keeper of a net's next training: not a parameter, so that copies and statements are without it.
 KEEPER = "_keeper"
+#: Attribute for the number of places of a net's next training, for the same reason.
+PLACES = "_places"
 
 
 @dataclass(frozen=True)
@@ -87,14 +89,14 @@ def shared_records(nets: Sequence[Net], X: Any, y: Any) -> list[SharedRecords]:
     groups: list[SharedRecords] = []
     for place, net in enumerate(nets):
         with contained():  # this net has failed, the others have not
-            keeper = net.__dict__.pop(KEEPER, None)
+            keeper, places = net.__dict__.pop(KEEPER, None), net.__dict__.pop(PLACES, None)
             net._check_arguments()
             device, given = device_of(net.device), net._prepare(X, y, fresh=True)
             settings = settings_of(net, number_of(given))
             costs = net._costs_before(fresh=True)
             net._total(settings, costs)
             keeper = None if isinstance(given, ReadRecords) else keeper
-            member = JointMember(place, net, net._task(settings, given, costs), settings, costs, keeper)
+            member = JointMember(place, net, net._task(settings, given, costs, places), settings, costs, keeper)
             group = next((other for other in groups if other.holds(given, device)), None)
             if group is None:
                 group = SharedRecords(records_of(given, device))

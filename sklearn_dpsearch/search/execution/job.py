@@ -24,7 +24,7 @@ class FinalTraining:
         Indices of the records that train.
     candidates : sequence of dict
         The final parameters of every candidate: which one wins is not known yet.
-    expected : float or None
+    expected, places : optional
         As for ``Split``.
     """
 
@@ -32,6 +32,7 @@ class FinalTraining:
     records: np.ndarray
     candidates: Sequence[Candidate]
     expected: float | None = None
+    places: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,8 @@ class Split:
         Standard deviation of the drawn numbers of validation records around ``n_scored``, where that is an expectation.
     expected : float or None
         Public number of records that models are told to expect; None: they may count them.
+    places : int or None
+        Public number, never exceeded by the number of training records; None: the latter is public.
     final : FinalTraining, optional
         Workers do not need it.
     """
@@ -55,6 +58,7 @@ class Split:
     n_scored: Sequence[int] = ()
     size_std: float = 0.0
     expected: float | None = None
+    places: int | None = None
     final: FinalTraining | None = None
 
 
@@ -90,4 +94,5 @@ class Job:
 
     def afterwards(self, final: FinalTraining) -> Job:
         """Job for a training after the runs."""
-        return replace(self, recipe=final.recipe, split=replace(self.split, expected=final.expected, final=None))
+        split = replace(self.split, expected=final.expected, places=final.places, final=None)
+        return replace(self, recipe=final.recipe, split=split)

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import binom
 
 from ...errors import did_you_mean
 from ...privacy.mechanisms.bernoulli import RandomBytes, bernoulli
 from ...scoring.validation import Exposure, Fold, HoldOut, Validation, numbers_where, validation_of
 
+#: Probability with which a Poisson sample exceeds the public bound on its size.
+BEYOND = 1e-16
 #: Fewest records expected in each part.
 HANDFUL = 10
 
@@ -67,10 +70,20 @@ class OnTheRest(Validation):
         return joins, [(members, others)]
 
 
+def most_members(n_samples: int, fraction: float) -> int:
+    """Public bound on the size of the subset, which a Poisson sample exceeds with probability 1e-16 at most."""
+    return int(binom.isf(BEYOND, n_samples, fraction))
+
+
 def _who_joins(n_samples: int, fraction: float, random_bytes: RandomBytes) -> np.ndarray:
-    """Draw the Poisson sample: an independent coin for each record."""
-    joins: np.ndarray = bernoulli(n_samples, fraction, random_bytes)
-    return joins
+    """Draw the Poisson sample: an independent coin for each record; a sample above the bound is drawn again.
+
+    Whatever the others do, a record joins with this probability, or, where they reach the bound, not at all.
+    """
+    while True:
+        joins: np.ndarray = bernoulli(n_samples, fraction, random_bytes)
+        if np.count_nonzero(joins) <= most_members(n_samples, fraction):
+            return joins
 
 
 def members_of(validate_on: str, cv: Any, fraction: float, n_samples: int | None, public: bool) -> InSubset | OnTheRest:

@@ -47,7 +47,7 @@ from .cost import (
 )
 from .extrapolation import Sizes, carried_over, check_rules
 from .final_training import changes, check_kept, warm_start_name
-from .members import InSubset, OnTheRest, check_handful, members_of
+from .members import InSubset, OnTheRest, check_handful, members_of, most_members
 
 
 class DPSubsetSearchCV(BasePrivateSearch):
@@ -417,8 +417,13 @@ class SubsetStrategy(BestOfStrategy):
             n_scored=scored,
             size_std=size_std,
             expected=sizes.tune if tells else None,
+            places=most_members(n_samples, self.fraction) if tells else None,
             final=FinalTraining(
-                recipe=plan.final_recipe, records=records, candidates=final, expected=sizes.final if tells else None
+                recipe=plan.final_recipe,
+                records=records,
+                candidates=final,
+                expected=sizes.final if tells else None,
+                places=n_samples if tells else None,
             ),
         )
 

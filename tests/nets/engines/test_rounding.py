@@ -54,28 +54,6 @@ def moved(engine, n, piece):
     return max(clipped_sum(engine, np.insert(others, place, 1.0), piece) - before for place in (0, n // 2, n - 1))
 
 
-def dealt_sum(engine, gradients, labels):
-    """As a step adds them up: part by part, those that are too large in double precision."""
-    n = len(gradients)
-    parts = [gradients[labels == label] for label in range(rounding.parts(n))]
-    pieces = [rounding.piece(n) if len(part) <= rounding.most_records(n) else 0 for part in parts]
-    return sum(clipped_sum(engine, part, piece) for part, piece in zip(parts, pieces) if len(part))
-
-
-def moved_when_dealt(engine, n, labels):
-    """The same for records that are dealt to parts, the others to the same ones with and without it."""
-    others = np.zeros(n - 1, dtype=np.float32)
-    for label in np.unique(labels):  # chosen for each part, by somebody who knows the labels
-        others[labels == label] = chosen(np.count_nonzero(labels == label) + 1)
-    before = dealt_sum(engine, others, labels)
-    found = []
-    for place in (0, n // 2, n - 1):
-        for label in (0, labels.max()):
-            joined = np.insert(others, place, 1.0), np.insert(labels, place, label)
-            found.append(dealt_sum(engine, *joined) - before)
-    return max(found)
-
-
 def as_graph(module, criterion, device):
     return traced(nn.Sequential(module), criterion, device, torch.zeros(8, 1))
 
@@ -97,31 +75,22 @@ def test_records_chosen_for_it_move_a_sum_by_no_more_than_the_noise_covers(make,
     assert moved(engine, n, 0) <= 1 + rounding.OWN
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("make", ENGINES)
-@pytest.mark.parametrize("n", [1000, 5000])
-def test_records_chosen_for_labels_that_are_known_move_a_large_batch_no_further(make, n):
-    engine = make(nn.Linear(1, 1, bias=False), nn.MSELoss(reduction="sum"), CPU)
-    for labels in (np.random.default_rng(0).integers(rounding.parts(n), size=n - 1), np.zeros(n - 1, dtype=int)):
-        assert moved_when_dealt(engine, n, labels) <= rounding.noise_factor(n)
-    assert moved(engine, n, 0) <= 1 + rounding.OWN
-
-
 @pytest.mark.parametrize("make", [mlp, lambda: seeded(Residual)], ids=["plain", "graph"])
-def test_one_record_more_leaves_all_other_parts_as_they_were_bit_by_bit(make):
-    """Which is why rounding in one part is all that the noise has to cover."""
+@pytest.mark.parametrize("rate", [1.0, 0.5])
+def test_a_record_changes_one_chunk_of_a_batch_and_leaves_all_others_bit_by_bit(make, rate):
+    """Which is why rounding in one chunk is all that the noise has to cover."""
     inputs, targets = table(3000)
 
-    def sums_of_parts(n):
-        task = training(seeded(make), sample_rate=1.0, steps=1, expected_batch_size=2999.0)
-        data = Records.of(inputs[:n], targets[:n], CPU)
+    def sums_of_chunks(blank):
+        task = training(seeded(make), sample_rate=rate, steps=1, expected_batch_size=3000.0)
+        data = Records.of(inputs, targets, CPU)
         stack = Stack([task], engine_for(task.module, task.criterion, data.inputs, data.targets), data, 10**6)
         found, add = [], stack._add
 
-        def apart(places):
+        def apart(chunk):
             before = stack.sums.clone()
             stack.sums.zero_()
-            add(places)
+            add(torch.where(chunk == 7, len(data), chunk) if blank else chunk)
             found.append(stack.sums.clone())
             stack.sums.add_(before)
 
@@ -129,9 +98,9 @@ def test_one_record_more_leaves_all_other_parts_as_they_were_bit_by_bit(make):
         stack.run()
         return found
 
-    fewer, more = sums_of_parts(2999), sums_of_parts(3000)
-    assert len(fewer) == len(more) == rounding.parts(2999) > 3
-    assert sum(not torch.equal(one, other) for one, other in zip(fewer, more)) == 1
+    without, complete = sums_of_chunks(blank=True), sums_of_chunks(blank=False)
+    assert len(without) == len(complete) >= 3
+    assert sum(not torch.equal(one, other) for one, other in zip(without, complete)) == 1
 
 
 @pytest.mark.parametrize(("n", "much"), [(1000, 1.01), (5000, 1.3)])
@@ -140,15 +109,14 @@ def test_in_single_precision_throughout_they_move_it_further(n, much):
     assert moved(engine, n, n) > much > rounding.noise_factor(n)
 
 
-@pytest.mark.parametrize("lot", LOTS)
-def test_pieces_keep_the_bound_that_the_noise_pays_for(lot):
-    most, piece = rounding.most_records(lot), rounding.piece(lot)
-    assert most > lot / rounding.parts(lot)
+@pytest.mark.parametrize("rows", LOTS)
+def test_pieces_keep_the_bound_that_the_noise_pays_for(rows):
+    most, piece = min(rows, rounding.CHUNK), rounding.piece(rows)
     assert piece > 0
-    pieces = [piece] * int(most // piece) + [most % piece]
+    pieces = [piece] * (most // piece) + [most % piece]
     each = [rounding.SINGLE * (b * b + 3 * b) / 2 for b in pieces]  # in clipping norms, for one of the neighbours
-    double = rounding.DOUBLE * lot**2
-    assert 1 + rounding.OWN + 2 * sum(each) + double <= rounding.noise_factor(lot) < 1.004
+    double = rounding.DOUBLE * rows**2
+    assert 1 + rounding.OWN + 2 * sum(each) + double <= rounding.noise_factor(rows) < 1.004
 
 
 @pytest.mark.parametrize("order", [np.arange, lambda n: np.random.default_rng(0).permutation(n)])
@@ -183,13 +151,13 @@ def precision():
 
 @pytest.mark.parametrize("setting", ["high", "medium"])
 def test_sums_are_in_double_precision_where_the_user_lets_single_be_less(setting, precision):
-    assert (
-        Stack([training()], LinearEngine(mlp(), nn.CrossEntropyLoss(reduction="sum"), CPU), records(), 1000).piece > 0
-    )
+    engine = LinearEngine(mlp(), nn.CrossEntropyLoss(reduction="sum"), CPU)
+    Stack([training()], engine, records(), 1000)
+    assert engine.piece > 0
     precision(setting)
     assert not rounding.single_is_single()
-    stack = Stack([training()], LinearEngine(mlp(), nn.CrossEntropyLoss(reduction="sum"), CPU), records(), 1000)
-    assert stack.piece == 0
+    Stack([training()], engine, records(), 1000)
+    assert engine.piece == 0
 
 
 def test_settings_that_contradict_each_other_count_as_less(monkeypatch):
@@ -200,18 +168,10 @@ def test_settings_that_contradict_each_other_count_as_less(monkeypatch):
     assert not rounding.single_is_single()
 
 
-def test_a_batch_beyond_the_bound_is_added_in_double_precision():
-    """As where many more records come than was stated."""
-    task = training(expected_batch_size=4.0, sample_rate=1.0)
-    stack = Stack([task], LinearEngine(task.module, task.criterion, CPU), records(60), 1000)
-    assert stack.piece > 0
-    stack.run()
-    assert stack.engine.piece == 0
-
-
 def test_a_stack_keeps_the_bound_of_each_net():
-    tasks = [training(expected_batch_size=float(lot), noise_multiplier=1.0) for lot in (200, 300, 400)]
+    tasks = [training(sample_rate=rate, noise_multiplier=1.0) for rate in (0.2, 0.3, 0.4)]
     stack = Stack(tasks, LinearEngine(tasks[0].module, tasks[0].criterion, CPU), records(60), 1000)
-    assert stack.piece == min(rounding.piece(lot) for lot in (200, 300, 400)) > 0
-    assert stack.most == rounding.most_records(200)
-    assert [noise_scale(one) for one in tasks] == [rounding.noise_factor(lot) for lot in (200, 300, 400)]
+    rows = [task.rows(60) for task in tasks]
+    assert stack.engine.piece == min(map(rounding.piece, rows)) > 0
+    assert [noise_scale(one, own) for one, own in zip(tasks, rows)] == list(map(rounding.noise_factor, rows))
+    assert stack.scales == list(map(rounding.noise_factor, rows))
