@@ -1,7 +1,7 @@
-"""The core on which a stated ε rests: noise, generators, containers of records and releases are in its files alone.
+"""The core on which a stated ε rests: noise, generators, containers and releases are in its files alone.
 
-``docs/core.md`` names the files, with their theorems, tests and mutants. What is found elsewhere here is new, and has to
-be argued for there before it is allowed here.
+``docs/core.md`` names the files, with their theorems, tests and mutants. What is found elsewhere here is new: argue for
+it there before it is allowed here.
 """
 
 from __future__ import annotations
