@@ -90,8 +90,8 @@ def test_a_page_is_short_enough_to_be_read_in_one_sitting():
 
 
 def test_all_pages_together_stay_below_their_ceiling():
-    pages = [page for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")] if not name_of(page).startswith(GENERATED)]
-    words = [word for page in pages for word in page.read_text().split() if word.strip("|:-")]
+    pages = [page for page in ROOT.glob("docs/**/*.md") if not name_of(page).startswith(GENERATED)]
+    words = [word for page in [ROOT / "README.md", *pages] for word in page.read_text().split() if word.strip("|:-")]
     assert len(words) <= ALL_WORDS
 
 
