@@ -1,83 +1,59 @@
-"""The core on which a stated ε rests: noise, generators, containers and releases are in its files alone.
-
-``docs/core.md`` names the files, with their theorems, tests and mutants. What is found elsewhere here is new: argue for
-it there before it is allowed here.
-"""
+"""The page about the core names files, tests and mutants that exist, and has a side for every file of the package."""
 
 from __future__ import annotations
 
-import ast
+import re
 from pathlib import Path
 
-import pytest
+from .mutants.table import MUTANTS
 
-ROOT = Path(__file__).parents[1] / "sklearn_dpsearch"
-
-#: Names whose call makes or feeds a generator of random numbers, and names of draws that could be noise.
-GENERATORS = {"default_rng", "Generator", "PCG64DXSM", "PCG64", "SFC64", "RandomState", "SeedSequence", "SystemRandom",
-              "token_bytes", "randbits", "urandom", "manual_seed"}  # fmt: skip
-DRAWS = {"standard_normal", "normal", "normal_", "laplace", "randn", "rounded_normals", "gumbel", "exponential"}
-
-#: File ↦ why generators are made there, beside the core.
-MAKE_GENERATORS = {
-    # secret: batches, noise, K, splits, seeds of candidates
-    "nets/randomness.py": "batches and noise of nets",
-    "boosting/base.py": "noise of boosting; its cells, which are public",
-    "search/execution/randomness.py": "K, candidates, splits and seeds of a search",
-    "privacy/mechanisms/exact_sampling.py": "noise of scores and of the noisy maximum",
-    "privacy/count_distributions/base.py": "K",
-    "privacy/count_distributions/inverse_cdf.py": "K",
-    "adapters/diffprivlib.py": "diffprivlib's own generators",
-    "_process/random_generators.py": "generators of the operating system's state in each private process",
-    "nets/datasets.py": "users' augmentation: each record with seeds of its own",
-    # public, or made-up records
-    "nets/estimators/layers.py": "initial parameters",
-    "nets/engines/made_up.py": "made-up records",
-    "preprocessing/table_encoder.py": "made-up records",
-    "search/_synthetic_records.py": "made-up records",
-    "search/_rehearsal.py": "made-up records",
-    "audit/auditing.py": "coins of the attacker",
-    "audit/one_run.py": "coins of the attacker",
-    "audit/repeated_fits.py": "coins of the attacker",
-    "audit/result.py": "coins of the attacker",
-    "_disk/store.py": "names of files",
-    "nets/checkpoints.py": "names of files",
-    "nets/resuming.py": "states that were kept",
-}
-#: File ↦ what is drawn there.
-DRAW = {
-    "nets/randomness.py": "noise",
-    "boosting/noise.py": "noise",
-    "privacy/mechanisms/rounded_normal.py": "noise",
-    "privacy/mechanisms/exact_sampling.py": "noise",
-    "boosting/cells.py": "columns of a round, from what is public",
-    "nets/engines/made_up.py": "made-up records",
-}
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "sklearn_dpsearch"
+PAGE = (ROOT / "docs" / "core.md").read_text()
+#: Files and folders, also by the last part of their names, in backticks.
+NAMED = {name.removesuffix(".py").removesuffix("…") for name in re.findall(r"`([\w/]+…?(?:\.py)?)`", PAGE)}
+SECRET = re.compile(r"\b(secrets\.\w|SystemRandom\(|os\.urandom\()")
 
 
-def calls(path: Path) -> set[str]:
-    """Last names of all that a file calls."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call):
-            found.add(node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", ""))
-    return found
+def is_named(path: Path) -> bool:
+    """Return whether the page has a file, its folder or its name without folders."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    folders = {"/".join(parts[:end]) + "/" for end in range(1, len(parts))}
+    names = {"/".join(parts[start:]) for start in range(len(parts))}
+    return bool((folders | names) & NAMED)
 
 
-FILES = {str(path.relative_to(ROOT)): calls(path) for path in sorted(ROOT.rglob("*.py"))}
+def test_every_file_of_the_package_has_a_side():
+    files = [path for path in PACKAGE.rglob("*.py") if path.stem not in ("__init__", "errors", "_version", "_site")]
+    assert [str(path.relative_to(PACKAGE)) for path in files if not is_named(path)] == []
 
 
-def test_generators_are_made_in_known_files_alone():
-    making = {name for name, called in FILES.items() if called & GENERATORS}
-    assert making <= set(MAKE_GENERATORS)
-    assert set(MAKE_GENERATORS) <= set(FILES)
+def test_every_path_of_the_page_exists():
+    paths = [name for name in NAMED if "/" in name]
+    places = [PACKAGE, ROOT]
+    gone = [
+        name
+        for name in paths
+        if not any((place / f"{name}.py").is_file() or (place / name).is_dir() for place in places)
+        and not list(PACKAGE.glob(f"**/{name}*.py"))
+    ]
+    assert gone == []
 
 
-def test_noise_is_drawn_in_known_files_alone():
-    assert {name for name, called in FILES.items() if called & DRAWS} <= set(DRAW)
+def test_every_mutant_of_the_page_is_one():
+    names = {one.name for one in MUTANTS}
+    told = [name for name in re.findall(r"\*\*([^*]+)\*\*", PAGE) if not name[0].isupper() or name.startswith("K ")]
+    assert len(told) > 40
+    assert [name for name in (" ".join(one.split()) for one in told) if name not in names] == []
 
 
-@pytest.mark.parametrize("text", ["np.random.default_rng(0)", "from numpy.random import default_rng\ndefault_rng()"])
-def test_a_generator_elsewhere_would_be_seen(text, tmp_path):
-    (tmp_path / "new.py").write_text(text)
-    assert calls(tmp_path / "new.py") & GENERATORS
+def test_secret_generators_are_made_where_the_page_says():
+    text = PAGE.partition("Secret generators are made")[2].partition("##")[0]
+    told = {name for name in re.findall(r"`([\w/]+\.py)`", text) if not name.startswith("tests/")}
+    made = {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if SECRET.search(code_of(path))}
+    assert made == told
+
+
+def code_of(path: Path) -> str:
+    """Source without docstrings and comments."""
+    return re.sub(r'""".*?"""|#[^\n]*|``[^`]*``', "", path.read_text(), flags=re.DOTALL)

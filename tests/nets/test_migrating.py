@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -32,11 +30,11 @@ def done():
 
 
 def test_the_page_is_all_there():
-    assert len(BLOCKS) == 10
+    assert len(BLOCKS) == 8
     assert PAGE.read_text().count("```") == 2 * len(BLOCKS)
 
 
-@pytest.mark.parametrize("name", ["private", "trained", "augmented", "halves", "binary", "several", "tuned"])
+@pytest.mark.parametrize("name", ["private", "trained", "augmented", "halves"])
 def test_every_net_of_the_page_costs_what_it_says(done, name):
     assert 2.9 < done[name].privacy_spent_.epsilon_at(1e-5) <= 3.0
 
@@ -48,8 +46,6 @@ def test_the_private_nets_learn(done):
     assert done["trained"].score(X, y) > 0.6
     assert done["halves"].score({"top": X[:, :32], "bottom": X[:, 32:]}, y) > 0.6
     assert done["augmented"].score(X, y) > 0.5
-    assert done["binary"].score(X, np.where(y % 2, "odd", "even")) > 0.65
-    assert (done["several"].predict(X) == done["labels"]).mean() > 0.65
 
 
 def test_opacus_is_trained_for_as_much_and_costs_as_much(done):
@@ -60,12 +56,6 @@ def test_opacus_is_trained_for_as_much_and_costs_as_much(done):
 def test_the_search_of_the_page_keeps_its_total(done):
     assert done["search"].privacy_spent_.epsilon <= 8.0
     assert done["search"].best_params_["lr_factor"] in (0.5, 1.0, 2.0)
-
-
-def test_what_the_page_writes_is_written_and_what_it_freezes_stays(done):
-    assert "train_end_params.pt" in os.listdir(done["folder"])
-    assert "train_end_history.json" not in os.listdir(done["folder"])
-    assert not done["tuned"].module_.first.bias.requires_grad
 
 
 def test_what_is_taken_on_trust_of_the_dataset_is_said(done):
