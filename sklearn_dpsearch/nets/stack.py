@@ -191,7 +191,7 @@ class Stack:
         self.engine.bind(self.trained, self.frozen, self.sums)
 
     def _chunks(self, rows: int) -> tuple[int, int]:
-        """Rows of a chunk, and rows of a batch: the same in every step, whoever was drawn."""
+        """Rows of a chunk and of a batch, the same in every step."""
         allowed = max(1, min(self.max_physical_batch // max(1, len(self.tasks)), rounding.CHUNK))
         chunks = max(1, math.ceil(rows / allowed))
         width = max(1, math.ceil(rows / chunks))

@@ -22,7 +22,7 @@ from sklearn_dpsearch.search.execution import models as _models
 from ..audit.toys import LABELS, LOUD, PUBLIC, QUIET, answer_low
 from .toys import RandomizedResponse
 
-RUNS = 20_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 1_000
+RUNS = 20_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 500
 CONFIDENCE = 0.999
 
 
