@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.isotonic import isotonic_regression
 
 from .cells import WHOLE, CellNumbers, Partition, PartitionDraws
 from .features import Codes
-from .losses import Array, Loss
+from .losses import Array, Derivatives, Loss
 from .noise import HESSIAN_NOISE, bounded, whole
 
 #: Records in the processor's cache at once.
@@ -21,6 +22,10 @@ BLOCK = 2**14
 MEASURED, FIRST_SCALE, LEAST_SCALE, MOST_SCALE = 30, 0.25, 0.1, 0.6
 #: Change of the sum of all Hessians from round to round that is expected, and the smallest share that is left of it.
 DRIFT, LEAST_TOTAL = 0.02, 1e-3
+
+
+#: Outputs of a public model are followed at most this far from constant ones; shares of the way at which slopes are seen.
+FARTHEST, WAYS = 4.0, (1 / 3, 2 / 3, 1.0)
 
 
 class SumRelease(Protocol):
@@ -132,11 +137,16 @@ class TrainingRecords:
     codes : ndarray of shape (n_features, n_samples)
     targets : ndarray of shape (n_samples,)
     loss : Loss
+
+    Attributes
+    ----------
+    outputs : ndarray of shape (n_outputs, n_samples)
+        Those of the model so far.
     """
 
     def __init__(self, codes: Codes, targets: NDArray[Any], loss: Loss) -> None:
         self.loss, self._codes, self._targets = loss, codes, targets
-        self._outputs = np.zeros((loss.n_outputs, codes.shape[1]))
+        self.outputs = np.zeros((loss.n_outputs, codes.shape[1]))
         self._cells = np.zeros(codes.shape[1], np.uint16)
 
     def sums(self, step: Array, partition: Partition) -> NDArray[np.int64]:
@@ -155,11 +165,29 @@ class TrainingRecords:
         sums = np.zeros((2 * self.loss.n_outputs, partition.n_cells))
         for start in range(0, self._codes.shape[1], BLOCK):
             rows = slice(start, start + BLOCK)
-            self._outputs[:, rows] += step[:, self._cells[rows]]
+            self.outputs[:, rows] += step[:, self._cells[rows]]
             cells = partition.cells(self._codes[:, rows])
-            derivatives = self.loss.derivatives(self._outputs[:, rows], self._targets[rows])
+            derivatives = self.loss.derivatives(self.outputs[:, rows], self._targets[rows])
             sums += sums_of(bounded(whole(derivatives, self.loss), self.loss), cells, partition.n_cells)
             self._cells[rows] = cells
+        return sums.astype(np.int64)
+
+    def sums_along(self, line: Array, outputs: Array) -> NDArray[np.int64]:
+        """Sums over all records of the slope of the loss along a line, in place of scores.
+
+        Parameters
+        ----------
+        line : ndarray of shape (n_outputs, n_samples)
+            Direction, between −1 and 1: so no record adds more than at any other release.
+        outputs : ndarray of shape (n_outputs, n_samples)
+            Where the slope is taken.
+        """
+        sums = np.zeros((2 * self.loss.n_outputs, 1))
+        for start in range(0, line.shape[1], BLOCK):
+            rows = slice(start, start + BLOCK)
+            scores, hessians = self.loss.derivatives(outputs[:, rows], self._targets[rows])
+            slopes = Derivatives(scores * line[:, rows], hessians)
+            sums += bounded(whole(slopes, self.loss), self.loss).sum(axis=1, keepdims=True)
         return sums.astype(np.int64)
 
 
@@ -192,6 +220,43 @@ def started(records: TrainingRecords, release: SumRelease, noise: float) -> Boos
     error = noise * HESSIAN_NOISE * loss.hessian_unit
     least = np.maximum(hessians, error) / before
     return BoostingStart(outputs, least * there, np.square(error * there / before), float(least.mean()))
+
+
+def started_from(
+    initial: Array, records: TrainingRecords, start: BoostingStart, release: SumRelease, noise: float
+) -> BoostingStart:
+    """Go from constant outputs towards those of a public model, as far as noisy slopes on the way say.
+
+    The loss is convex, so its slope along the line falls: the way ends where it would cross 0. The last release is an
+    ordinary start behind it.
+
+    Parameters
+    ----------
+    initial : ndarray of shape (n_outputs, n_samples)
+        Outputs of the public model.
+    records : TrainingRecords
+    start : BoostingStart
+        Constant outputs.
+    release : callable
+        Used once for each of WAYS, and once more.
+    noise : float
+        Standard deviation of the noise of a sum of scores.
+    """
+    line = np.clip((initial - start.outputs) / FARTHEST, -1.0, 1.0)
+    ways = [start.outputs + FARTHEST * way * line for way in WAYS]
+    slopes = [float(release(records.sums_along(line, outputs))[0].sum()) for outputs in ways]
+    records.outputs = start.outputs + FARTHEST * _crossing(slopes) * line
+    scores, hessians = release(records.sums(np.zeros_like(start.outputs), WHOLE))
+    error = noise * HESSIAN_NOISE * records.loss.hessian_unit
+    total = np.maximum(hessians, error)
+    step = scores * _shrunk_inverse(total, noise / FIRST_SCALE)
+    return BoostingStart(step, total, np.full_like(total, error**2), start.n_records)
+
+
+def _crossing(slopes: Sequence[float]) -> float:
+    """Share of the way where the slope crosses 0, from noisy slopes at WAYS; 0 or 1 where it does not."""
+    falling = isotonic_regression(slopes, increasing=False)
+    return float(np.interp(0.0, falling[::-1], WAYS[::-1])) if falling[0] > 0.0 else 0.0
 
 
 def boost(
@@ -270,10 +335,9 @@ def _gain(scores: Array, hessians: Array, multiple: Array, noise: float) -> floa
 
 
 def outputs_after(
-    codes: Codes, partitions: Sequence[Partition], weights: Sequence[Array], n_outputs: int
+    partitions: Sequence[Partition], weights: Sequence[Array], codes: Codes, outputs: Array
 ) -> Iterator[Array]:
     """Outputs of records after the start and after each round, shape (n_outputs, n_samples): one array, changed."""
-    outputs = np.zeros((n_outputs, codes.shape[1]))
     for partition, step in zip(partitions, weights):
         outputs += step[:, partition.cells(codes)]
         yield outputs
