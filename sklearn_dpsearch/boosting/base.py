@@ -38,7 +38,7 @@ from .losses import Array, Loss, SoftmaxLoss
 from .noise import UNIT, NoisySums, noise_scale
 from .noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
 from .public_start import ToOutputs, check_init, outputs_of
-from .rounds import WAYS, TrainingRecords, boost, outputs_after, started, started_from
+from .rounds import EVERY, WAYS, PublicLine, TrainingRecords, between, boost, outputs_after, started
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
@@ -53,7 +53,15 @@ RULE = "rule"
 #: Factors on ``prior_factor`` that a search tries, drawn log-uniformly between the ends or all in a grid.
 FACTORS = (0.7, 1.0, 1.4)
 #: Attributes of a model after a successful fit.
-FITTED = ("partitions_", "weights_", "weight_noise_", "feature_importances_", "privacy_spent_", "n_iter_")
+FITTED = (
+    "partitions_",
+    "weights_",
+    "init_weights_",
+    "weight_noise_",
+    "feature_importances_",
+    "privacy_spent_",
+    "n_iter_",
+)
 
 
 class GradientBoosting(CalibratedModel):
@@ -240,7 +248,8 @@ class GradientBoosting(CalibratedModel):
         columns = self._columns()
         codes = columns.codes(X)
         self._name_features(X)
-        work = partial(self._train, codes, columns.features, targets, loss, self._init_outputs(X, codes.shape[1]))
+        initial = self._init_outputs(X, codes.shape[1], fitting=True)
+        work = partial(self._train, codes, columns.features, targets, loss, initial)
         in_fixed_words(type(self).__name__, work)
         return self
 
@@ -248,21 +257,25 @@ class GradientBoosting(CalibratedModel):
         self, codes: Codes, features: Sequence[Feature], targets: NDArray[Any], loss: Loss, initial: Array
     ) -> None:
         public = _generator_of(self.random_state)
-        random_bytes = self._noise_source(codes, targets, repr(public.bit_generator.state))
+        random_bytes = self._noise_source(codes, targets, initial, repr(public.bit_generator.state))
         records = TrainingRecords(codes, targets, loss)
         scale = self._noise_scale(loss, capacity.START)
         release, noise = NoisySums(loss, scale, random_bytes).release, scale / UNIT
         start = started(records, release, noise)
+        line = None
         if self.init is not None:
-            start = started_from(initial, records, start, release, noise)
+            line = PublicLine(start.outputs, initial)
+            start = line.start(records, release, noise, start.n_records)
         information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records  # both are released
         rounds = self._rounds(information, size)
         draws = PartitionDraws(features, rounds, self._groups(information, len(features)), public)
         scale = self._noise_scale(loss, self._releases(rounds))
         boosted = boost(
             records, start, draws, NoisySums(loss, scale, random_bytes).release,
-            learning_rate=self._step(rounds), noise=scale / UNIT, prior_factor=float(self.prior_factor),
+            learning_rate=self._step(rounds), noise=scale / UNIT, prior_factor=float(self.prior_factor), line=line,
         )  # fmt: skip
+        if line is not None:
+            self.init_weights_ = (line.constant, line.way)
         partitions = [WHOLE, *draws.drawn]
         self.feature_importances_ = _importances(partitions, boosted.gains, features)
         self.n_iter_ = rounds
@@ -292,8 +305,8 @@ class GradientBoosting(CalibratedModel):
 
     def _releases(self, rounds: int) -> Fraction:
         """Number of equal releases of which a round is one, beside starts with a share of 1/START of μ² each."""
-        starts = 1 if self.init is None else 2 + len(WAYS)
-        return Fraction(rounds * capacity.START, capacity.START - starts)
+        starts, steps = (1, 0) if self.init is None else (2 + len(WAYS), rounds // EVERY)
+        return Fraction((rounds + steps) * capacity.START, capacity.START - starts)
 
     def _rounds(self, information: float, size: float) -> int:
         by_rule = self.max_iter == RULE
@@ -341,12 +354,13 @@ class GradientBoosting(CalibratedModel):
                 pass  # changed in place
         return outputs
 
-    def _init_outputs(self, X: Any, n_samples: int) -> Array:
-        """Outputs of ``init``, shape (n_outputs, n_samples); without it 0."""
+    def _init_outputs(self, X: Any, n_samples: int, *, fitting: bool = False) -> Array:
+        """Outputs that boosting starts from, or of ``init`` itself, shape (n_outputs, n_samples); without it 0."""
         to_outputs, n_outputs = self._from_init()
         if self.init is None:
             return np.zeros((n_outputs, n_samples))
-        return outputs_of(self.init, self._method, X, to_outputs, n_outputs)
+        found = outputs_of(self.init, self._method, X, to_outputs, n_outputs)
+        return found if fitting else between(self.init_weights_[0], found, self.init_weights_[1])
 
     def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
         """Effects of the values of each column; with ``max_features_per_cell=1`` their sum is the whole model.

@@ -65,6 +65,8 @@ _BOOSTING = """
         For tests only: it voids the guarantee. The noise follows from the seed, the records, the cells and all
         arguments: fits that differ share no noise."""
 _ATTRIBUTES = """
+    init_weights_ : (ndarray of shape (n_outputs, 1), float)
+        With ``init``: constant outputs, and the share of the way from them to its outputs at which boosting starts.
     weight_noise_ : list of ndarray of shape (n_outputs, n_cells)
         Standard deviation of the noise in the weights of each round, to first order, from the noisy sums: free.
     feature_importances_ : ndarray of shape (n_features,)

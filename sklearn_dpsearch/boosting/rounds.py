@@ -24,8 +24,10 @@ MEASURED, FIRST_SCALE, LEAST_SCALE, MOST_SCALE = 30, 0.25, 0.1, 0.6
 DRIFT, LEAST_TOTAL = 0.02, 1e-3
 
 
-#: Outputs of a public model are followed at most this far from constant ones; shares of the way at which slopes are seen.
+#: Outputs of a public model are followed at most this far from constant ones; shares of it at which slopes are seen.
 FARTHEST, WAYS = 4.0, (1 / 3, 2 / 3, 1.0)
+#: Rounds from one step along the line to the next, the change that is expected in it, and the largest share.
+EVERY, CHANGE, MOST_WAY = 10, 0.2, 1.5
 
 
 class SumRelease(Protocol):
@@ -172,6 +174,11 @@ class TrainingRecords:
             self._cells[rows] = cells
         return sums.astype(np.int64)
 
+    def advance(self, step: Array) -> None:
+        """Add a step to the outputs, by the cells of the round before; the next one is by one cell for all."""
+        self.outputs += step[:, self._cells]
+        self._cells[:] = 0
+
     def sums_along(self, line: Array, outputs: Array) -> NDArray[np.int64]:
         """Sums over all records of the slope of the loss along a line, in place of scores.
 
@@ -222,41 +229,57 @@ def started(records: TrainingRecords, release: SumRelease, noise: float) -> Boos
     return BoostingStart(outputs, least * there, np.square(error * there / before), float(least.mean()))
 
 
-def started_from(
-    initial: Array, records: TrainingRecords, start: BoostingStart, release: SumRelease, noise: float
-) -> BoostingStart:
-    """Go from constant outputs towards those of a public model, as far as noisy slopes on the way say.
-
-    The loss is convex, so its slope along the line falls: the way ends where it would cross 0. The last release is an
-    ordinary start behind it.
+@dataclass
+class PublicLine:
+    """Line from constant outputs to those of a public model, and how far the model goes along it.
 
     Parameters
     ----------
+    constant : ndarray of shape (n_outputs, 1)
     initial : ndarray of shape (n_outputs, n_samples)
         Outputs of the public model.
-    records : TrainingRecords
-    start : BoostingStart
-        Constant outputs.
-    release : callable
-        Used once for each of WAYS, and once more.
-    noise : float
-        Standard deviation of the noise of a sum of scores.
     """
-    line = np.clip((initial - start.outputs) / FARTHEST, -1.0, 1.0)
-    ways = [start.outputs + FARTHEST * way * line for way in WAYS]
-    slopes = [float(release(records.sums_along(line, outputs))[0].sum()) for outputs in ways]
-    records.outputs = start.outputs + FARTHEST * _crossing(slopes) * line
-    scores, hessians = release(records.sums(np.zeros_like(start.outputs), WHOLE))
-    error = noise * HESSIAN_NOISE * records.loss.hessian_unit
-    total = np.maximum(hessians, error)
-    step = scores * _shrunk_inverse(total, noise / FIRST_SCALE)
-    return BoostingStart(step, total, np.full_like(total, error**2), start.n_records)
+
+    constant: Array
+    initial: Array
+    way: float = 0.0
+    curvature: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._line = (between(self.constant, self.initial, 1.0) - self.constant) / FARTHEST
+
+    def start(self, records: TrainingRecords, release: SumRelease, noise: float, n_records: float) -> BoostingStart:
+        """Go as far as noisy slopes at WAYS say, and release a start from there.
+
+        The loss is convex, so its slope along the line falls: the way ends where it would cross 0.
+        """
+        slopes = [self._slope(records, between(self.constant, self.initial, way), release) for way in WAYS]
+        falling = isotonic_regression(slopes, increasing=False)
+        self.way = float(np.interp(0.0, falling[::-1], WAYS[::-1])) if falling[0] > 0.0 else 0.0
+        self.curvature = max((slopes[0] - slopes[-1]) / (FARTHEST * (WAYS[-1] - WAYS[0])), noise)
+        records.outputs = between(self.constant, self.initial, self.way)
+        scores, hessians = release(records.sums(np.zeros_like(self.constant), WHOLE))
+        error = noise * HESSIAN_NOISE * records.loss.hessian_unit
+        total = np.maximum(hessians, error)
+        step = scores * _shrunk_inverse(total, noise / FIRST_SCALE)
+        return BoostingStart(step, total, np.full_like(total, error**2), n_records)
+
+    def follow(self, records: TrainingRecords, release: SumRelease, noise: float) -> None:
+        """Move along the line, by a shrunk Newton step: beside other weights less of it may be right, or more."""
+        slope = self._slope(records, records.outputs, release)
+        move = slope * float(_shrunk_inverse(np.array(self.curvature), noise / (CHANGE * FARTHEST))) / FARTHEST
+        move = min(max(self.way + move, 0.0), MOST_WAY) - self.way
+        self.way += move
+        records.outputs += move * FARTHEST * self._line
+
+    def _slope(self, records: TrainingRecords, outputs: Array, release: SumRelease) -> float:
+        return float(release(records.sums_along(self._line, outputs))[0].sum())
 
 
-def _crossing(slopes: Sequence[float]) -> float:
-    """Share of the way where the slope crosses 0, from noisy slopes at WAYS; 0 or 1 where it does not."""
-    falling = isotonic_regression(slopes, increasing=False)
-    return float(np.interp(0.0, falling[::-1], WAYS[::-1])) if falling[0] > 0.0 else 0.0
+def between(constant: Array, outputs: Array, way: float) -> Array:
+    """Outputs at a share of the way from constant ones to others, of which FARTHEST are followed."""
+    found: Array = constant + way * np.clip(outputs - constant, -FARTHEST, FARTHEST)
+    return found
 
 
 def boost(
@@ -268,6 +291,7 @@ def boost(
     learning_rate: float,
     noise: float,
     prior_factor: float,
+    line: PublicLine | None = None,
 ) -> Boosted:
     """Train on the records after the start; only ``release`` tells of them.
 
@@ -283,6 +307,8 @@ def boost(
         Standard deviation of the noise of a sum of scores.
     prior_factor : float
         Multiple of the measured size of weights that is expected.
+    line : PublicLine, optional
+        Followed once in EVERY rounds, by a release more.
     """
     step, noise_of_hessians = start.outputs, noise * HESSIAN_NOISE * records.loss.hessian_unit
     boosted, prior = Boosted([start.outputs], [0.0], []), PriorScale(noise, prior_factor)
@@ -299,6 +325,10 @@ def boost(
         boosted.weights.append(step)
         boosted.gains.append(_gain(scores, hessians, multiple, noise))
         draws.see(boosted.gains[-1])
+        if line is not None and len(boosted.noise) % EVERY == 0:
+            records.advance(step)
+            step = np.zeros_like(start.outputs)
+            line.follow(records, release, noise)
     return boosted
 
 

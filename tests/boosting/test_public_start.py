@@ -16,6 +16,8 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.boosting import base
 from sklearn_dpsearch.boosting.losses import LEAST_PROBABILITY
 from sklearn_dpsearch.boosting.noise import squared_distance
+from sklearn_dpsearch.boosting.public_start import logits_of
+from sklearn_dpsearch.boosting.rounds import EVERY
 from sklearn_dpsearch.privacy import GaussianDP
 
 from .tables import table
@@ -54,6 +56,19 @@ class PriceByAge(RegressorMixin, BaseEstimator):
 STARTS = {"two classes": ByAge().fit(), "three classes": ByAge(("c", "b", "a")).fit(), "numbers": PriceByAge().fit()}
 
 
+class WrongByAge(ByAge):
+    def predict_proba(self, X):
+        return super().predict_proba(X)[:, ::-1]
+
+
+class WrongPriceByAge(PriceByAge):
+    def predict(self, X):
+        return 100.0 - super().predict(X)
+
+
+WRONG = {"two classes": WrongByAge().fit(), "numbers": WrongPriceByAge().fit()}
+
+
 @pytest.fixture(params=MODELS)
 def kind(request):
     return request.param
@@ -87,7 +102,7 @@ def test_a_record_moves_no_sum_by_more_than_without_a_start(kind, place):
         records.loc[place, "age"] = age
         one, answers = sums_of_fit(make(), records)
         other, _ = sums_of_fit(make(), records.drop(index=place), answers)
-        assert len(one) == len(other) == 25
+        assert len(one) == len(other) == 27
         bound = squared_distance(make()._loss_and_targets(records[make().target].to_numpy())[0], "zero_out")
         squares = [
             int(np.square(mine - theirs)[: len(mine) // 2].sum())
@@ -104,20 +119,31 @@ def test_both_starts_and_all_rounds_are_paid_for(kind, monkeypatch):
     model.fit(TABLE, TABLE[model.target])
     assert model.privacy_spent_.guarantee == model.privacy_guarantee() == GaussianDP(mu=0.7, neighboring="zero_out")
     (loss, start), (_, each) = scales
-    rounds = Fraction(5, start**2) + Fraction(model.n_iter_, each**2)
+    rounds = Fraction(5, start**2) + Fraction(model.n_iter_ + model.n_iter_ // EVERY, each**2)
     spent = squared_distance(loss, "zero_out") * base.UNIT**2 * rounds
     assert 0.9999 * 0.7**2 < spent <= Fraction(0.7) ** 2
 
 
-def test_with_hardly_any_privacy_loss_the_start_is_what_is_predicted(kind):
-    model = MODELS[kind](init=STARTS[kind], target_mu=1e-3, max_iter=2, random_state=0, noise_seed=0)
+@pytest.mark.parametrize(("mu", "rounds"), [(0.1, 5), (10.0, 25)])
+def test_predictions_are_the_outputs_of_training(kind, mu, rounds, monkeypatch):
+    """So that a model predicts from where it was trained from, however much of the start was taken."""
+    seen, true = [], base.TrainingRecords
+    monkeypatch.setattr(base, "TrainingRecords", lambda *given: seen.append(true(*given)) or seen[-1])
+    model = MODELS[kind](init=STARTS[kind], target_mu=mu, max_iter=rounds, random_state=0, noise_seed=0)
     model.fit(TABLE, TABLE[model.target])
-    if kind == "numbers":
-        np.testing.assert_allclose(model.predict(TABLE), STARTS[kind].predict(TABLE), atol=3.0)
-        return
-    order = [list(STARTS[kind].classes_).index(label) for label in model.classes_]
-    expected = STARTS[kind].predict_proba(TABLE)[:, order]
-    np.testing.assert_allclose(model.predict_proba(TABLE), expected, atol=0.05)
+    before_the_last, _ = [one.copy() for one in model._staged_outputs(TABLE)][-2:]
+    np.testing.assert_allclose(before_the_last, seen[0].outputs, atol=1e-12)
+    assert 0.0 <= model.init_weights_[1] <= 1.5
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_good_start_is_taken_and_a_bad_one_is_not(kind):
+    def way(init):
+        model = MODELS[kind](init=init, target_mu=10.0, max_iter=1, random_state=0, noise_seed=0)
+        return model.fit(TABLE, TABLE[model.target]).init_weights_[1]
+
+    assert way(STARTS[kind]) > 0.6
+    assert way(WRONG[kind]) < 0.2
 
 
 def test_a_start_is_improved_and_stages_begin_behind_it(kind):
@@ -135,9 +161,9 @@ def test_a_start_is_improved_and_stages_begin_behind_it(kind):
 
 
 def test_a_class_that_the_start_does_not_know_has_the_smallest_chance():
-    model = MODELS["three classes"](init=ByAge(("a", "c")).fit(), target_mu=1e-3, max_iter=1, noise_seed=0)
-    chances = model.fit(TABLE, TABLE["grade"]).predict_proba(TABLE)
-    assert np.median(chances[:, 1]) == pytest.approx(LEAST_PROBABILITY, rel=0.5)
+    outputs = logits_of(np.array(["a", "b", "c"]), np.array(["c", "a"]))(np.array([[0.3, 0.7]]))
+    chances = np.exp(outputs - np.log(np.exp(outputs).sum()))
+    np.testing.assert_allclose(chances, np.array([[0.7, LEAST_PROBABILITY, 0.3]]) / (1 + LEAST_PROBABILITY))
 
 
 def test_pickles_predict_the_same_and_the_start_is_inside(kind):
