@@ -37,7 +37,8 @@ from .features import BLOCK, CodedColumns, Codes, Feature
 from .losses import Array, Loss, SoftmaxLoss
 from .noise import UNIT, NoisySums, noise_scale
 from .noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
-from .rounds import TrainingRecords, boost, outputs_after, started
+from .public_start import ToOutputs, check_init, outputs_of
+from .rounds import EVERY, WAYS, PublicLine, TrainingRecords, between, boost, outputs_after, started
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
@@ -52,7 +53,15 @@ RULE = "rule"
 #: Factors on ``prior_factor`` that a search tries, drawn log-uniformly between the ends or all in a grid.
 FACTORS = (0.7, 1.0, 1.4)
 #: Attributes of a model after a successful fit.
-FITTED = ("partitions_", "weights_", "weight_noise_", "feature_importances_", "privacy_spent_", "n_iter_")
+FITTED = (
+    "partitions_",
+    "weights_",
+    "init_weights_",
+    "weight_noise_",
+    "feature_importances_",
+    "privacy_spent_",
+    "n_iter_",
+)
 
 
 class GradientBoosting(CalibratedModel):
@@ -84,6 +93,7 @@ class GradientBoosting(CalibratedModel):
     max_bins: int
     parts: int | ByRule
     max_features_per_cell: int
+    init: Any
     random_state: Seed
     noise_seed: Seed
 
@@ -111,8 +121,17 @@ class GradientBoosting(CalibratedModel):
         return (
             f"{name}: the schema was not taken from the records, and the types of its columns are public.",
             f"{name}: SciPy's quantiles of the normal distribution have an error below 2^-46.",
+            *self._assumptions_of_init(),
             *(seeded if self.noise_seed is not None else ()),
         )
+
+    def _assumptions_of_init(self) -> tuple[str, ...]:
+        if self.init is None:
+            return ()
+        name, kind = type(self).__name__, type(getattr(self.init, "estimator", self.init)).__name__
+        spent = getattr(self.init, "privacy_spent_", None)
+        source = "saw no private record" if spent is None else f"is an earlier release, whose cost {spent} comes on top"
+        return (f"{name}: init ({kind}) {source}; what it predicts for a record depends on that record alone.",)
 
     def expecting(self, n: float) -> dict[str, Any]:
         """Parameters with which ``fit`` counts no records: the same guarantee without a δ to compare with 1/n."""
@@ -178,8 +197,10 @@ class GradientBoosting(CalibratedModel):
         """Raise for arguments that are wrong for all data."""
         validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
         self._features()
+        if self.init is not None:
+            check_init(self.init, self._method, type(self).__name__, self.neighboring)
         rounds = self._pace.most if self.max_iter == RULE else int(self.max_iter)
-        self._noise_scale(SoftmaxLoss(2), _releases(rounds))  # no loss needs more
+        self._noise_scale(SoftmaxLoss(2), self._releases(rounds))  # no loss needs more
         for name, stated in self.public_facts.items():
             if getattr(self, name) is not None:
                 raise ValueError(
@@ -227,23 +248,34 @@ class GradientBoosting(CalibratedModel):
         columns = self._columns()
         codes = columns.codes(X)
         self._name_features(X)
-        in_fixed_words(type(self).__name__, partial(self._train, codes, columns.features, targets, loss))
+        initial = self._init_outputs(X, codes.shape[1], fitting=True)
+        work = partial(self._train, codes, columns.features, targets, loss, initial)
+        in_fixed_words(type(self).__name__, work)
         return self
 
-    def _train(self, codes: Codes, features: Sequence[Feature], targets: NDArray[Any], loss: Loss) -> None:
+    def _train(
+        self, codes: Codes, features: Sequence[Feature], targets: NDArray[Any], loss: Loss, initial: Array
+    ) -> None:
         public = _generator_of(self.random_state)
-        random_bytes = self._noise_source(codes, targets, repr(public.bit_generator.state))
+        random_bytes = self._noise_source(codes, targets, initial, repr(public.bit_generator.state))
         records = TrainingRecords(codes, targets, loss)
         scale = self._noise_scale(loss, capacity.START)
-        start = started(records, NoisySums(loss, scale, random_bytes).release, scale / UNIT)
+        release, noise = NoisySums(loss, scale, random_bytes).release, scale / UNIT
+        start = started(records, release, noise)
+        line = None
+        if self.init is not None:
+            line = PublicLine(start.outputs, initial)
+            start = line.start(records, release, noise, start.n_records)
         information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records  # both are released
         rounds = self._rounds(information, size)
         draws = PartitionDraws(features, rounds, self._groups(information, len(features)), public)
-        scale = self._noise_scale(loss, _releases(rounds))
+        scale = self._noise_scale(loss, self._releases(rounds))
         boosted = boost(
             records, start, draws, NoisySums(loss, scale, random_bytes).release,
-            learning_rate=self._step(rounds), noise=scale / UNIT, prior_factor=float(self.prior_factor),
+            learning_rate=self._step(rounds), noise=scale / UNIT, prior_factor=float(self.prior_factor), line=line,
         )  # fmt: skip
+        if line is not None:
+            self.init_weights_ = (line.constant, line.way)
         partitions = [WHOLE, *draws.drawn]
         self.feature_importances_ = _importances(partitions, boosted.gains, features)
         self.n_iter_ = rounds
@@ -270,6 +302,11 @@ class GradientBoosting(CalibratedModel):
         words += np.frombuffer(bytes.fromhex(of_fit), np.uint32).tolist()
         source: ByteSource = np.random.RandomState(words).bytes
         return source
+
+    def _releases(self, rounds: int) -> Fraction:
+        """Number of equal releases of which a round is one, beside starts with a share of 1/START of μ² each."""
+        starts, steps = (1, 0) if self.init is None else (2 + len(WAYS), rounds // EVERY)
+        return Fraction((rounds + steps) * capacity.START, capacity.START - starts)
 
     def _rounds(self, information: float, size: float) -> int:
         by_rule = self.max_iter == RULE
@@ -301,7 +338,7 @@ class GradientBoosting(CalibratedModel):
         check_is_fitted(self, "weights_")
         codes = self._columns().codes(X)
         partitions = [Partition(*one) for one in self.partitions_]
-        staged = outputs_after(codes, partitions, self.weights_, len(self.weights_[0]))
+        staged = outputs_after(partitions, self.weights_, codes, self._init_outputs(X, codes.shape[1]))
         next(staged)  # the start alone is no round
         yield from staged
 
@@ -310,12 +347,20 @@ class GradientBoosting(CalibratedModel):
         check_is_fitted(self, "weights_")
         codes = self._columns().codes(X)
         partitions = [Partition(*one) for one in self.partitions_]
-        outputs = np.empty((len(self.weights_[0]), codes.shape[1]))
+        outputs = self._init_outputs(X, codes.shape[1])
         for start in range(0, codes.shape[1], BLOCK):
             rows = slice(start, start + BLOCK)
-            for found in outputs_after(codes[:, rows], partitions, self.weights_, len(outputs)):
-                outputs[:, rows] = found
+            for _ in outputs_after(partitions, self.weights_, codes[:, rows], outputs[:, rows]):
+                pass  # changed in place
         return outputs
+
+    def _init_outputs(self, X: Any, n_samples: int, *, fitting: bool = False) -> Array:
+        """Outputs that boosting starts from, or of ``init`` itself, shape (n_outputs, n_samples); without it 0."""
+        to_outputs, n_outputs = self._from_init()
+        if self.init is None:
+            return np.zeros((n_outputs, n_samples))
+        found = outputs_of(self.init, self._method, X, to_outputs, n_outputs)
+        return found if fitting else between(self.init_weights_[0], found, self.init_weights_[1])
 
     def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
         """Effects of the values of each column; with ``max_features_per_cell=1`` their sum is the whole model.
@@ -352,13 +397,19 @@ class GradientBoosting(CalibratedModel):
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the state of a pickle, also of one from before cells followed a rule."""
-        super().__setstate__({"parts": RULE, **state})
+        """Take the state of a pickle, also of one from before cells followed a rule, or models had an ``init``."""
+        super().__setstate__({"parts": RULE, "init": None, **state})
 
     # --- hooks for classes and numbers --------------------------------------------------------------------------------
 
     #: Pace of the rounds by rule.
     _pace: capacity.Pace
+    #: Method of ``init`` that is asked.
+    _method: str
+
+    @abstractmethod
+    def _from_init(self) -> tuple[ToOutputs, int]:
+        """Answers of ``init`` ↦ outputs, and the number of outputs."""
 
     @staticmethod
     @abstractmethod
@@ -378,11 +429,6 @@ class GradientBoosting(CalibratedModel):
 def calibrated_mu(epsilon: float, delta: float) -> float:
     """The largest μ found with which μ-GDP is (ε, δ)-private."""
     return calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta)
-
-
-def _releases(rounds: int) -> Fraction:
-    """Number of equal releases of which a round is one, beside a start with a share of 1/START of μ²."""
-    return Fraction(rounds * capacity.START, capacity.START - 1)
 
 
 def _importances(partitions: Sequence[Partition], gains: Sequence[float], features: Sequence[Feature]) -> Array:

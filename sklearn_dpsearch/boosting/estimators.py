@@ -19,6 +19,7 @@ from ..privacy._types import Neighboring
 from .base import ByRule, GradientBoosting, Seed
 from .capacity import OF_CLASSES, OF_NUMBERS
 from .losses import Array, BinaryLoss, Loss, SoftmaxLoss, SquaredLoss
+from .public_start import ToOutputs, logits_of
 from .targets import ClassWeights, bounds_of, log_weights
 
 _SCHEMA = """
@@ -54,12 +55,18 @@ _BOOSTING = """
         Hessians at the start: about μ times the number of records of the rarer of two classes, or of all for numbers.
     max_features_per_cell : int, default=4
         The most features of a cell.
+    init : fitted estimator, optional
+        Model whose predictions boosting starts from: one that saw no private record, or an earlier release, whose cost
+        comes on top. It is asked for each record's own columns, at no cost, and is part of the released model. In a
+        search: ``sklearn.frozen.FrozenEstimator(model)``. Shapes and importances are without it.
     random_state : None, int or RandomState
         Seeds the cells, which are public. Never the noise.
     noise_seed : None, int or RandomState
         For tests only: it voids the guarantee. The noise follows from the seed, the records, the cells and all
         arguments: fits that differ share no noise."""
 _ATTRIBUTES = """
+    init_weights_ : (ndarray of shape (n_outputs, 1), float)
+        With ``init``: constant outputs, and the share of the way from them to its outputs at which boosting starts.
     weight_noise_ : list of ndarray of shape (n_outputs, n_cells)
         Standard deviation of the noise in the weights of each round, to first order, from the noisy sums: free.
     feature_importances_ : ndarray of shape (n_features,)
@@ -113,14 +120,14 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         "classes": ["array-like", None],
     }
     classes_: NDArray[Any]
-    _pace = OF_CLASSES
+    _pace, _method = OF_CLASSES, "predict_proba"
 
     def __init__(
         self, schema: Schema | Mapping[str, Any], *, target: str | None = None, classes: ArrayLike | None = None,
         class_weight: ClassWeights = None, target_epsilon: float | None = None, target_delta: float | None = None,
         target_mu: float | None = None, neighboring: Neighboring = "zero_out", max_iter: int | ByRule = "rule",
         learning_rate: float | ByRule = "rule", prior_factor: float = 1.25, max_bins: int = 128,
-        parts: int | ByRule = "rule", max_features_per_cell: int = 4, random_state: Seed = None,
+        parts: int | ByRule = "rule", max_features_per_cell: int = 4, init: Any = None, random_state: Seed = None,
         noise_seed: Seed = None,
     ) -> None:  # fmt: skip
         self.schema = schema
@@ -137,6 +144,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.max_bins = max_bins
         self.parts = parts
         self.max_features_per_cell = max_features_per_cell
+        self.init = init
         self.random_state = random_state
         self.noise_seed = noise_seed
 
@@ -205,6 +213,10 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
             return BinaryLoss(), np.where(found == 1, np.int8(1), np.int8(-1))
         return SoftmaxLoss(len(self.classes_)), found
 
+    def _from_init(self) -> tuple[ToOutputs, int]:
+        known = self.classes_ if self.init is None else np.asarray(self.init.classes_)
+        return logits_of(self.classes_, known), 1 if len(self.classes_) == 2 else len(self.classes_)
+
     def _contrasts(self) -> Array:
         n_classes = len(self.classes_)
         return np.ones((1, 1)) if n_classes == 2 else np.eye(n_classes) - 1.0 / n_classes
@@ -256,15 +268,15 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         "bounds_y": [None, tuple, list],
         "max_residual": [Interval(numbers.Real, 0, 2, closed="right")],
     }
-    _pace = OF_NUMBERS
+    _pace, _method = OF_NUMBERS, "predict"
 
     def __init__(
         self, schema: Schema | Mapping[str, Any], *, target: str | None = None,
         bounds_y: tuple[float, float] | None = None, max_residual: float = 0.2, target_epsilon: float | None = None,
         target_delta: float | None = None, target_mu: float | None = None, neighboring: Neighboring = "zero_out",
         max_iter: int | ByRule = "rule", learning_rate: float | ByRule = "rule", prior_factor: float = 1.25,
-        max_bins: int = 128, parts: int | ByRule = "rule", max_features_per_cell: int = 4, random_state: Seed = None,
-        noise_seed: Seed = None,
+        max_bins: int = 128, parts: int | ByRule = "rule", max_features_per_cell: int = 4, init: Any = None,
+        random_state: Seed = None, noise_seed: Seed = None,
     ) -> None:  # fmt: skip
         self.schema = schema
         self.target = target
@@ -280,6 +292,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         self.max_bins = max_bins
         self.parts = parts
         self.max_features_per_cell = max_features_per_cell
+        self.init = init
         self.random_state = random_state
         self.noise_seed = noise_seed
 
@@ -314,6 +327,11 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         lower, upper = bounds_of(self._declared("bounds_y"))
         middle, unit = self._scale()
         return SquaredLoss(), (np.clip(y, lower, upper) - middle) / unit
+
+    def _from_init(self) -> tuple[ToOutputs, int]:
+        lower, upper = bounds_of(self._declared("bounds_y"))
+        middle, unit = self._scale()
+        return lambda answers: (np.clip(answers, lower, upper) - middle) / unit, 1
 
     def _contrasts(self) -> Array:
         return np.full((1, 1), self._scale()[1])

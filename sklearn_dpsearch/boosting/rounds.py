@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.isotonic import isotonic_regression
 
 from .cells import WHOLE, CellNumbers, Partition, PartitionDraws
 from .features import Codes
-from .losses import Array, Loss
+from .losses import Array, Derivatives, Loss
 from .noise import HESSIAN_NOISE, bounded, whole
 
 #: Records in the processor's cache at once.
@@ -21,6 +22,12 @@ BLOCK = 2**14
 MEASURED, FIRST_SCALE, LEAST_SCALE, MOST_SCALE = 30, 0.25, 0.1, 0.6
 #: Change of the sum of all Hessians from round to round that is expected, and the smallest share that is left of it.
 DRIFT, LEAST_TOTAL = 0.02, 1e-3
+
+
+#: Outputs of a public model are followed at most this far from constant ones; shares of it at which slopes are seen.
+FARTHEST, WAYS = 4.0, (1 / 3, 2 / 3, 1.0)
+#: Rounds from one step along the line to the next, the change that is expected in it, and the largest share.
+EVERY, CHANGE, MOST_WAY = 10, 0.2, 1.5
 
 
 class SumRelease(Protocol):
@@ -132,11 +139,16 @@ class TrainingRecords:
     codes : ndarray of shape (n_features, n_samples)
     targets : ndarray of shape (n_samples,)
     loss : Loss
+
+    Attributes
+    ----------
+    outputs : ndarray of shape (n_outputs, n_samples)
+        Those of the model so far.
     """
 
     def __init__(self, codes: Codes, targets: NDArray[Any], loss: Loss) -> None:
         self.loss, self._codes, self._targets = loss, codes, targets
-        self._outputs = np.zeros((loss.n_outputs, codes.shape[1]))
+        self.outputs = np.zeros((loss.n_outputs, codes.shape[1]))
         self._cells = np.zeros(codes.shape[1], np.uint16)
 
     def sums(self, step: Array, partition: Partition) -> NDArray[np.int64]:
@@ -155,11 +167,34 @@ class TrainingRecords:
         sums = np.zeros((2 * self.loss.n_outputs, partition.n_cells))
         for start in range(0, self._codes.shape[1], BLOCK):
             rows = slice(start, start + BLOCK)
-            self._outputs[:, rows] += step[:, self._cells[rows]]
+            self.outputs[:, rows] += step[:, self._cells[rows]]
             cells = partition.cells(self._codes[:, rows])
-            derivatives = self.loss.derivatives(self._outputs[:, rows], self._targets[rows])
+            derivatives = self.loss.derivatives(self.outputs[:, rows], self._targets[rows])
             sums += sums_of(bounded(whole(derivatives, self.loss), self.loss), cells, partition.n_cells)
             self._cells[rows] = cells
+        return sums.astype(np.int64)
+
+    def advance(self, step: Array) -> None:
+        """Add a step to the outputs, by the cells of the round before; the next one is by one cell for all."""
+        self.outputs += step[:, self._cells]
+        self._cells[:] = 0
+
+    def sums_along(self, line: Array, outputs: Array) -> NDArray[np.int64]:
+        """Sums over all records of the slope of the loss along a line, in place of scores.
+
+        Parameters
+        ----------
+        line : ndarray of shape (n_outputs, n_samples)
+            Direction, between −1 and 1: so no record adds more than at any other release.
+        outputs : ndarray of shape (n_outputs, n_samples)
+            Where the slope is taken.
+        """
+        sums = np.zeros((2 * self.loss.n_outputs, 1))
+        for start in range(0, line.shape[1], BLOCK):
+            rows = slice(start, start + BLOCK)
+            scores, hessians = self.loss.derivatives(outputs[:, rows], self._targets[rows])
+            slopes = Derivatives(scores * line[:, rows], hessians)
+            sums += bounded(whole(slopes, self.loss), self.loss).sum(axis=1, keepdims=True)
         return sums.astype(np.int64)
 
 
@@ -194,6 +229,59 @@ def started(records: TrainingRecords, release: SumRelease, noise: float) -> Boos
     return BoostingStart(outputs, least * there, np.square(error * there / before), float(least.mean()))
 
 
+@dataclass
+class PublicLine:
+    """Line from constant outputs to those of a public model, and how far the model goes along it.
+
+    Parameters
+    ----------
+    constant : ndarray of shape (n_outputs, 1)
+    initial : ndarray of shape (n_outputs, n_samples)
+        Outputs of the public model.
+    """
+
+    constant: Array
+    initial: Array
+    way: float = 0.0
+    curvature: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._line = (between(self.constant, self.initial, 1.0) - self.constant) / FARTHEST
+
+    def start(self, records: TrainingRecords, release: SumRelease, noise: float, n_records: float) -> BoostingStart:
+        """Go as far as noisy slopes at WAYS say, and release a start from there.
+
+        The loss is convex, so its slope along the line falls: the way ends where it would cross 0.
+        """
+        slopes = [self._slope(records, between(self.constant, self.initial, way), release) for way in WAYS]
+        falling = isotonic_regression(slopes, increasing=False)
+        self.way = float(np.interp(0.0, falling[::-1], WAYS[::-1])) if falling[0] > 0.0 else 0.0
+        self.curvature = max((slopes[0] - slopes[-1]) / (FARTHEST * (WAYS[-1] - WAYS[0])), noise)
+        records.outputs = between(self.constant, self.initial, self.way)
+        scores, hessians = release(records.sums(np.zeros_like(self.constant), WHOLE))
+        error = noise * HESSIAN_NOISE * records.loss.hessian_unit
+        total = np.maximum(hessians, error)
+        step = scores * _shrunk_inverse(total, noise / FIRST_SCALE)
+        return BoostingStart(step, total, np.full_like(total, error**2), n_records)
+
+    def follow(self, records: TrainingRecords, release: SumRelease, noise: float) -> None:
+        """Move along the line, by a shrunk Newton step: beside other weights less of it may be right, or more."""
+        slope = self._slope(records, records.outputs, release)
+        move = slope * float(_shrunk_inverse(np.array(self.curvature), noise / (CHANGE * FARTHEST))) / FARTHEST
+        move = min(max(self.way + move, 0.0), MOST_WAY) - self.way
+        self.way += move
+        records.outputs += move * FARTHEST * self._line
+
+    def _slope(self, records: TrainingRecords, outputs: Array, release: SumRelease) -> float:
+        return float(release(records.sums_along(self._line, outputs))[0].sum())
+
+
+def between(constant: Array, outputs: Array, way: float) -> Array:
+    """Outputs at a share of the way from constant ones to others, of which FARTHEST are followed."""
+    found: Array = constant + way * np.clip(outputs - constant, -FARTHEST, FARTHEST)
+    return found
+
+
 def boost(
     records: TrainingRecords,
     start: BoostingStart,
@@ -203,6 +291,7 @@ def boost(
     learning_rate: float,
     noise: float,
     prior_factor: float,
+    line: PublicLine | None = None,
 ) -> Boosted:
     """Train on the records after the start; only ``release`` tells of them.
 
@@ -218,6 +307,8 @@ def boost(
         Standard deviation of the noise of a sum of scores.
     prior_factor : float
         Multiple of the measured size of weights that is expected.
+    line : PublicLine, optional
+        Followed once in EVERY rounds, by a release more.
     """
     step, noise_of_hessians = start.outputs, noise * HESSIAN_NOISE * records.loss.hessian_unit
     boosted, prior = Boosted([start.outputs], [0.0], []), PriorScale(noise, prior_factor)
@@ -234,6 +325,10 @@ def boost(
         boosted.weights.append(step)
         boosted.gains.append(_gain(scores, hessians, multiple, noise))
         draws.see(boosted.gains[-1])
+        if line is not None and len(boosted.noise) % EVERY == 0:
+            records.advance(step)
+            step = np.zeros_like(start.outputs)
+            line.follow(records, release, noise)
     return boosted
 
 
@@ -270,10 +365,9 @@ def _gain(scores: Array, hessians: Array, multiple: Array, noise: float) -> floa
 
 
 def outputs_after(
-    codes: Codes, partitions: Sequence[Partition], weights: Sequence[Array], n_outputs: int
+    partitions: Sequence[Partition], weights: Sequence[Array], codes: Codes, outputs: Array
 ) -> Iterator[Array]:
     """Outputs of records after the start and after each round, shape (n_outputs, n_samples): one array, changed."""
-    outputs = np.zeros((n_outputs, codes.shape[1]))
     for partition, step in zip(partitions, weights):
         outputs += step[:, partition.cells(codes)]
         yield outputs

@@ -115,7 +115,10 @@ def test_the_weights_add_up_to_the_outputs_of_training(name, monkeypatch):
         type(loss), "derivatives", lambda self, outputs, y: seen.append(outputs.copy()) or derivatives(self, outputs, y)
     )
     _, _, boosted, partitions = recorded(loss, CODES, targets[:120])
-    staged = [one.copy() for one in outputs_after(CODES, partitions, boosted.weights, loss.n_outputs)]
+    staged = [
+        one.copy()
+        for one in outputs_after(partitions, boosted.weights, CODES, np.zeros((loss.n_outputs, CODES.shape[1])))
+    ]
     seen = [one for one in seen if one.shape[1] == 120]  # without those of one record, at the start alone
     np.testing.assert_allclose(seen[1:], staged[:-1], atol=1e-12)
 
@@ -169,7 +172,9 @@ def test_gains_of_all_rounds_are_the_decrease_of_the_loss():
     found, true = [], []
     for seed in range(60):
         boosted, partitions = trained(loss, CODES, targets, noise(loss, seed).release, learning_rate=0.2)
-        staged = [one.copy() for one in outputs_after(CODES, partitions, boosted.weights, 1)]
+        staged = [
+            one.copy() for one in outputs_after(partitions, boosted.weights, CODES, np.zeros((1, CODES.shape[1])))
+        ]
         lost = [float(np.square(targets - one[0]).sum() / 2) for one in (staged[0], staged[-1])]
         found.append(sum(boosted.gains))
         true.append(lost[0] - lost[1])

@@ -1,0 +1,82 @@
+"""Boosting from public records: what a start that costs nothing is worth.
+
+    python examples/benchmarks/public_start.py                       # the breast cancer table of scikit-learn: seconds
+    python examples/benchmarks/public_start.py --data FOLDER --fits 5  # Adult and credit default
+
+FOLDER is that of ``tables.py``. Some of the training records count as public: boosting of scikit-learn is fitted on
+them. Others are private. Rows: the public model alone, ``DPGradientBoostingClassifier`` on the private records alone,
+and the same with ``init`` the public model. Means over fits, each on other records.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
+from tables import DELTA, Table, tables
+
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
+
+#: Public records, private records, ε.
+CASES = ((300, 2_000, 1.0), (300, 2_000, 0.3), (300, 10_000, 0.3), (1_000, 10_000, 1.0), (1_000, 30_000, 1.0))
+
+
+def public_model(table: Table) -> Any:
+    """Boosting without privacy, on numbers and codes of listed values."""
+    listed = [name for name, stated in table.schema.without(table.target).items() if isinstance(stated, list)]
+    codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    numbers = [name for name in table.schema.without(table.target) if name not in listed]
+    columns = ColumnTransformer([("codes", codes, listed), ("numbers", "passthrough", numbers)])
+    return make_pipeline(columns, HistGradientBoostingClassifier(max_iter=50, learning_rate=0.1, max_leaf_nodes=8))
+
+
+def scores(table: Table, model: Any) -> list[float]:
+    """Accuracy, AUC and log loss on the test records."""
+    records, labels = table.test.drop(columns=table.target), table.test[table.target]
+    chances = np.clip(model.predict_proba(records), 1e-6, 1 - 1e-6)
+    told = model.classes_[chances.argmax(axis=1)]
+    return [accuracy_score(labels, told), roc_auc_score(labels == model.classes_[1], chances[:, 1]),
+            log_loss(labels, chances, labels=model.classes_)]  # fmt: skip
+
+
+def main() -> None:
+    """Print a row for each way and case."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--fits", type=int, default=1)
+    given = parser.parse_args()
+    for table in tables(given.data):
+        if table.name not in ("adult", "credit-default", "breast cancer"):
+            continue
+        for n_public, n_private, epsilon in CASES:
+            if given.data is None:
+                n_public, n_private = n_public // 10, min(n_private, 300)
+            found: dict[str, list[list[float]]] = {}
+            for seed in range(given.fits):
+                mixed = table.train.sample(frac=1.0, random_state=seed)
+                public, private = mixed[:n_public], mixed[n_public : n_public + n_private]
+                known = public_model(table).fit(public.drop(columns=table.target), public[table.target])
+                ways = {"public alone": known}
+                for name, init in (("private alone", None), ("private from public", FrozenEstimator(known))):
+                    model = DPGradientBoostingClassifier(
+                        table.schema, target=table.target, target_epsilon=epsilon, target_delta=DELTA, init=init
+                    )
+                    ways[name] = model.fit(private.drop(columns=table.target), private[table.target])
+                for name, model in ways.items():
+                    found.setdefault(name, []).append(scores(table, model))
+            print(f"{table.name}: {n_public:,} public, {n_private:,} private, ε = {epsilon:g}")
+            for name, rows in found.items():
+                accuracy, auc, loss = np.mean(rows, axis=0)
+                print(f"  {name:20} accuracy {accuracy:.3f}   AUC {auc:.4f}   log loss {loss:.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Outputs of a fitted model at which boosting starts: a function of each record alone, which costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from ..data.rows import ChosenRows
+from ..scoring.contributions import contributions, response_function
+from .losses import LEAST_PROBABILITY, Array
+
+#: Answers of a model, one row for each record ↦ outputs, shape (n_samples, n_outputs).
+ToOutputs = Callable[[NDArray[Any]], Array]
+
+
+def check_init(init: Any, method: str, owner: str, neighboring: str) -> None:
+    """Raise unless ``init`` is a fitted model that can be asked for each record, whatever the others are.
+
+    Raises
+    ------
+    ValueError, NotFittedError
+    """
+    if not hasattr(init, method):
+        raise ValueError(f"Found init={init!r} of {owner}; a fitted estimator with {method} is needed, or None.")
+    try:
+        check_is_fitted(init)
+    except NotFittedError:
+        raise NotFittedError(
+            f"Found an init of {owner} that is not fitted: fit it on public records before. Copies of estimators, as "
+            "searches and cross-validation make them, are unfitted: init=sklearn.frozen.FrozenEstimator(model)."
+        ) from None
+    if neighboring == "add_remove":
+        raise ValueError(
+            f"Found init and neighboring='add_remove' of {owner}: one more record moves the others to other places, "
+            "where other code may predict other last digits. Give neighboring='zero_out', at the same epsilon."
+        )
+
+
+def outputs_of(init: Any, method: str, X: Any, to_outputs: ToOutputs, n_outputs: int) -> Array:
+    """Outputs of ``init`` for private records, shape (n_outputs, n_samples); 0 where it fails on a record.
+
+    A record is predicted in a call of a fixed size, and whatever goes wrong with one leaves the others as they are.
+    """
+    records = np.asarray(X) if isinstance(X, ChosenRows) else X
+    unused = np.zeros(_num_samples(records))
+    respond = response_function(init, method)
+    found: Array = contributions(respond, lambda _, answers: to_outputs(answers), records, unused, [0.0] * n_outputs)
+    outputs: Array = np.ascontiguousarray(found.T)
+    return outputs
+
+
+def logits_of(classes: NDArray[Any], known: NDArray[Any]) -> ToOutputs:
+    """Probabilities of the classes ``known`` ↦ outputs for ``classes``: one logit for two, else one for each.
+
+    Probabilities are cut off where those of a start are; a class that is not known has the smallest.
+    """
+    places = {label: place for place, label in enumerate(known.tolist())}
+    columns = [places.get(label) for label in classes.tolist()]
+
+    def to_outputs(answers: NDArray[Any]) -> Array:
+        chances = np.full((len(answers), len(columns)), LEAST_PROBABILITY)
+        for column, place in enumerate(columns):
+            if place is not None:
+                chances[:, column] = np.clip(answers[:, place], LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
+        logits: Array = np.log(chances)
+        base: Array = logits[:, :1] if len(columns) == 2 else logits.mean(axis=1, keepdims=True)
+        return logits[:, 1:] - base if len(columns) == 2 else logits - base
+
+    return to_outputs

@@ -1,0 +1,205 @@
+"""A public start: no record costs more with it, predictions begin at it, and what could leak is refused."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.boosting import base
+from sklearn_dpsearch.boosting.losses import LEAST_PROBABILITY
+from sklearn_dpsearch.boosting.noise import squared_distance
+from sklearn_dpsearch.boosting.public_start import logits_of
+from sklearn_dpsearch.boosting.rounds import EVERY
+from sklearn_dpsearch.privacy import GaussianDP
+
+from .tables import table
+from .test_estimators import MODELS, TABLE
+
+
+class ByAge(ClassifierMixin, BaseEstimator):
+    """Chances that follow from the age of a record alone; it fails on a record of 1000 years."""
+
+    def __init__(self, classes=("low", "high")):
+        self.classes = classes
+
+    def fit(self, X=None, y=None):
+        self.classes_ = np.array(self.classes)
+        return self
+
+    def predict_proba(self, X):
+        age = X["age"].fillna(50.0).to_numpy()
+        if (age == 1000).any():
+            warnings.warn(f"Found {age.max()}", stacklevel=1)
+            raise ValueError(f"A record is {age.max()} years old.")
+        likely = np.where(np.abs(age - 52) < 12, 0.9, 0.05)
+        others = (1 - likely) / (len(self.classes_) - 1)
+        return np.column_stack([*[others] * (len(self.classes_) - 1), likely])
+
+
+class PriceByAge(RegressorMixin, BaseEstimator):
+    def fit(self, X=None, y=None):
+        self.fitted_ = True
+        return self
+
+    def predict(self, X):
+        return np.where(np.abs(X["age"].fillna(50.0) - 52) < 12, 75.0, 25.0)
+
+
+STARTS = {"two classes": ByAge().fit(), "three classes": ByAge(("c", "b", "a")).fit(), "numbers": PriceByAge().fit()}
+
+
+class WrongByAge(ByAge):
+    def predict_proba(self, X):
+        return super().predict_proba(X)[:, ::-1]
+
+
+class WrongPriceByAge(PriceByAge):
+    def predict(self, X):
+        return 100.0 - super().predict(X)
+
+
+WRONG = {"two classes": WrongByAge().fit(), "numbers": WrongPriceByAge().fit()}
+
+
+@pytest.fixture(params=MODELS)
+def kind(request):
+    return request.param
+
+
+def sums_of_fit(model, records, answers=None):
+    """Sums of each release of a fit, and the noisy answers; given answers are used in place of noise."""
+    seen, given = [], []
+
+    class Replayed(base.NoisySums):
+        def release(self, sums):
+            noisy = super().release(sums) if answers is None else answers[len(seen)]
+            seen.append(sums)
+            given.append(noisy)
+            return noisy
+
+    before, base.NoisySums = base.NoisySums, Replayed
+    try:
+        model.fit(records, records[model.target])
+    finally:
+        base.NoisySums = before
+    return seen, given
+
+
+@pytest.mark.parametrize("place", [0, 299, 599])
+def test_a_record_moves_no_sum_by_more_than_without_a_start(kind, place):
+    """Given the same noisy answers: those of the start too, and also of a record on which ``init`` fails."""
+    make = lambda: MODELS[kind](init=STARTS[kind], random_state=0, noise_seed=0, max_iter=20)  # noqa: E731
+    for age in (TABLE["age"][place], 1000.0):
+        records = TABLE.copy()
+        records.loc[place, "age"] = age
+        one, answers = sums_of_fit(make(), records)
+        other, _ = sums_of_fit(make(), records.drop(index=place), answers)
+        assert len(one) == len(other) == 27
+        bound = squared_distance(make()._loss_and_targets(records[make().target].to_numpy())[0], "zero_out")
+        squares = [
+            int(np.square(mine - theirs)[: len(mine) // 2].sum())
+            + Fraction(int(np.square(mine - theirs)[len(mine) // 2 :].sum()))
+            for mine, theirs in zip(one, other)
+        ]
+        assert 0 < max(squares) <= bound * base.UNIT**2
+
+
+def test_both_starts_and_all_rounds_are_paid_for(kind, monkeypatch):
+    scales, true = [], base.NoisySums
+    monkeypatch.setattr(base, "NoisySums", lambda *given: scales.append(given[:2]) or true(*given))
+    model = MODELS[kind](init=STARTS[kind], target_mu=0.7)
+    model.fit(TABLE, TABLE[model.target])
+    assert model.privacy_spent_.guarantee == model.privacy_guarantee() == GaussianDP(mu=0.7, neighboring="zero_out")
+    (loss, start), (_, each) = scales
+    rounds = Fraction(5, start**2) + Fraction(model.n_iter_ + model.n_iter_ // EVERY, each**2)
+    spent = squared_distance(loss, "zero_out") * base.UNIT**2 * rounds
+    assert 0.9999 * 0.7**2 < spent <= Fraction(0.7) ** 2
+
+
+@pytest.mark.parametrize(("mu", "rounds"), [(0.1, 5), (10.0, 25)])
+def test_predictions_are_the_outputs_of_training(kind, mu, rounds, monkeypatch):
+    """So that a model predicts from where it was trained from, however much of the start was taken."""
+    seen, true = [], base.TrainingRecords
+    monkeypatch.setattr(base, "TrainingRecords", lambda *given: seen.append(true(*given)) or seen[-1])
+    model = MODELS[kind](init=STARTS[kind], target_mu=mu, max_iter=rounds, random_state=0, noise_seed=0)
+    model.fit(TABLE, TABLE[model.target])
+    before_the_last, _ = [one.copy() for one in model._staged_outputs(TABLE)][-2:]
+    np.testing.assert_allclose(before_the_last, seen[0].outputs, atol=1e-12)
+    assert 0.0 <= model.init_weights_[1] <= 1.5
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_good_start_is_taken_and_a_bad_one_is_not(kind):
+    def way(init):
+        model = MODELS[kind](init=init, target_mu=10.0, max_iter=1, random_state=0, noise_seed=0)
+        return model.fit(TABLE, TABLE[model.target]).init_weights_[1]
+
+    assert way(STARTS[kind]) > 0.6
+    assert way(WRONG[kind]) < 0.2
+
+
+def test_a_start_is_improved_and_stages_begin_behind_it(kind):
+    model = MODELS[kind](init=STARTS[kind], target_mu=30.0, random_state=0, noise_seed=0)
+    truth = TABLE[model.target]
+    model.fit(TABLE, truth)
+    *_, last = model.staged_predict(TABLE)
+    np.testing.assert_array_equal(last, model.predict(TABLE))
+    alone = STARTS[kind].predict(TABLE) if kind == "numbers" else None
+    if kind == "numbers":
+        assert np.mean((last - truth) ** 2) < 0.2 * np.mean((alone - truth) ** 2)
+    else:
+        told = STARTS[kind].classes_[STARTS[kind].predict_proba(TABLE).argmax(axis=1)]
+        assert np.mean(last == truth) > np.mean(told == truth) + 0.02
+
+
+def test_a_class_that_the_start_does_not_know_has_the_smallest_chance():
+    outputs = logits_of(np.array(["a", "b", "c"]), np.array(["c", "a"]))(np.array([[0.3, 0.7]]))
+    chances = np.exp(outputs - np.log(np.exp(outputs).sum()))
+    np.testing.assert_allclose(chances, np.array([[0.7, LEAST_PROBABILITY, 0.3]]) / (1 + LEAST_PROBABILITY))
+
+
+def test_pickles_predict_the_same_and_the_start_is_inside(kind):
+    model = MODELS[kind](init=STARTS[kind], noise_seed=0).fit(TABLE, TABLE[MODELS[kind]().target])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(TABLE), model.predict(TABLE))
+
+
+def test_the_statement_names_the_start_and_the_cost_of_an_earlier_release(kind):
+    def said(init):
+        (text,) = [text for text in MODELS[kind](init=init).privacy_assumptions() if "init" in text]
+        return text
+
+    assert "saw no private record" in said(FrozenEstimator(STARTS[kind]))
+    assert type(STARTS[kind]).__name__ in said(FrozenEstimator(STARTS[kind]))
+    earlier = MODELS[kind]().fit(TABLE, TABLE[MODELS[kind]().target])
+    for one in (earlier, FrozenEstimator(earlier)):
+        assert "earlier release" in said(one)
+        assert "epsilon" in said(one)
+
+
+def test_what_could_leak_or_is_not_fitted_is_refused_before_records_are_read(kind):
+    for init, neighboring, error, text in (
+        (clone(STARTS[kind]), "zero_out", NotFittedError, "FrozenEstimator"),
+        (STARTS[kind], "add_remove", ValueError, "add_remove"),
+        (object(), "zero_out", ValueError, "predict"),
+    ):
+        with pytest.raises(error, match=text):
+            MODELS[kind](init=init, neighboring=neighboring).fit("no table", None)
+
+
+@pytest.mark.slow
+def test_a_search_tries_a_start_and_none():
+    model = MODELS["two classes"](target_mu=None, max_iter=20)
+    space = {"init": [None, FrozenEstimator(STARTS["two classes"])], "prior_factor": [1.0, 1.4]}
+    search = DPRandomSearchCV(model, space, n_iter=3, epsilon=3.0, delta=1e-5, random_state=0)
+    records = table(800, seed=1)
+    search.fit(records, records["pay"])
+    assert search.best_estimator_.predict_proba(records).shape == (800, 2)
+    assert any("init" in text for text in search.privacy_spent_.assumptions)
