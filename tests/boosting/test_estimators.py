@@ -20,20 +20,9 @@ from sklearn_dpsearch.boosting.noise import squared_distance
 from sklearn_dpsearch.data.rows import ChosenRows
 from sklearn_dpsearch.privacy import GaussianDP
 
+from .models import MODELS, TABLE
 from .tables import SCHEMA, table
 
-TABLE = table()
-MODELS = {
-    "two classes": lambda **changed: DPGradientBoostingClassifier(
-        SCHEMA.without("grade", "price"), **{"target": "pay", "target_mu": 10.0, "max_iter": 150, **changed}
-    ),
-    "three classes": lambda **changed: DPGradientBoostingClassifier(
-        SCHEMA.without("pay", "price"), **{"target": "grade", "target_mu": 10.0, "max_iter": 150, **changed}
-    ),
-    "numbers": lambda **changed: DPGradientBoostingRegressor(
-        SCHEMA.without("pay", "grade"), **{"target": "price", "target_mu": 10.0, "max_iter": 300, **changed}
-    ),
-}
 #: One fitted model of each kind, which no test changes.
 FITTED = {name: make(random_state=0, noise_seed=0).fit(TABLE, TABLE[make().target]) for name, make in MODELS.items()}
 

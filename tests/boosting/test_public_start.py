@@ -20,8 +20,8 @@ from sklearn_dpsearch.boosting.public_start import logits_of
 from sklearn_dpsearch.boosting.rounds import EVERY
 from sklearn_dpsearch.privacy import GaussianDP
 
+from .models import MODELS, TABLE
 from .tables import table
-from .test_estimators import MODELS, TABLE
 
 
 class ByAge(ClassifierMixin, BaseEstimator):
