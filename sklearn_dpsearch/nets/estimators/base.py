@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -34,14 +34,14 @@ from ..task import TrainingTask
 from ..training import train
 from ..training_progress import TrainingProgress, Watchers
 from . import step_size
-from .cost import ParameterCost
-from .joint_training import KEEPER, refuse_checkpoints, shared_records
+from .cost import add_training, costs_before, foreign_parameters, state, total, unfit
+from .joint_training import KEEPER, fit_together
 from .seeded_noise import words_of
 from .settings import (
     LEAST_NORM,
     NOISE,
     RATES,
-    SettingArguments,
+    MaxGradNorm,
     Settings,
     check_settings,
     follows_number,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 @linked
-class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
+class DPSGDEstimator(BaseEstimator):
     """Estimator that trains a torch module with DP-SGD."""
 
     #: Without a seed, batches and noise come from the operating system, in each fit.
@@ -64,7 +64,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
     takes_chosen_rows = True
 
     # Checked by scikit-learn; arguments that decide about privacy are checked in ``settings_of``.
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "average": [Interval(numbers.Real, 0, 1, closed="both")],
         "max_physical_batch": [Interval(numbers.Integral, 1, None, closed="left")],
         "checkpoint": [str, os.PathLike, None],
@@ -77,7 +77,18 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         made: Self = super().__new__(cls)
         return made
 
-    # Constructor arguments, besides those of the settings.
+    # Constructor arguments: those of the settings, and others.
+    noise_multiplier: float | None
+    target_epsilon: float | None
+    target_delta: float | None
+    target_mu: float | None
+    max_grad_norm: MaxGradNorm
+    sample_rate: float | None
+    batch_size: float | None
+    neighboring: Neighboring
+    max_epochs: float
+    max_steps: float | None
+    default_rate: ClassVar[float | None] = None
     average: float
     checkpoint: str | os.PathLike[str] | None
     device: Any
@@ -86,8 +97,29 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
     random_state: Seed
     verbose: int
 
-    # Optimizer memory for the next ``partial_fit``.
+    # Of a fitted net: the trained module, and optimizer memory for the next ``partial_fit``.
+    module_: nn.Module
     optimizer_memory_: Memory
+
+    @property
+    def privacy_spent_(self) -> PrivacySpent:
+        """Cost of all training of the current parameters, which carry it with them."""
+        try:
+            found: PrivacySpent = vars(self)["privacy_spent_"]
+        except KeyError:
+            raise AttributeError(
+                f"{type(self).__name__} has no attribute 'privacy_spent_' before it is fitted"
+            ) from None
+        return found
+
+    @privacy_spent_.setter
+    def privacy_spent_(self, spent: PrivacySpent) -> None:
+        """Set the cost that a search states of its released model; earlier costs stay noted."""
+        state(self, spent, *vars(self).get("_inherited_", ()))
+
+    @privacy_spent_.deleter
+    def privacy_spent_(self) -> None:
+        self.__dict__.pop("privacy_spent_")
 
     # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
 
@@ -239,6 +271,10 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         """Clipping norm from public facts, for ``max_grad_norm="rule"``."""
 
     @abstractmethod
+    def _decay(self, settings: Settings) -> list[float]:
+        """Factor on the step size at each step."""
+
+    @abstractmethod
     def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
         """Initial step size: as given, or derived from public facts."""
 
@@ -250,17 +286,11 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
     def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
         """Hyperparameters that change from step to step."""
 
-    @abstractmethod
     def _before_training(self, settings: Settings, task: TrainingTask) -> None:
         """Take notes of a training that begins."""
 
-    @abstractmethod
     def _after_training(self) -> None:
         """Follow the user's wishes after a complete training."""
-
-    @abstractmethod
-    def _shows_progress(self) -> bool:
-        """Return whether steps done, of a public number, are shown."""
 
     # --- training -------------------------------------------------------------------------------------------------
 
@@ -317,8 +347,8 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
                 if self.target_delta is not None:
                     n = settings.expected_number(number_of(given))
                     check_size_of_delta("target_delta", float(self.target_delta), n)
-                costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
-                self._total(settings, costs)  # relations that cannot be composed fail here, before any spending
+                costs, foreign = costs_before(self, fresh), () if fresh else foreign_parameters(self)
+                total(settings, costs)  # relations that cannot be composed fail here, before any spending
                 task = self._task(settings, given, costs)
                 if not fresh and not foreign:
                     task.memory.update(vars(self).get("optimizer_memory_", {}))
@@ -336,13 +366,13 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
                     in_fixed_words(type(self).__name__, work)
                     if checkpoint is not None and isinstance(given, MappedRecords):
                         checkpoint.confirm(held(given))
-                self._add_training(settings, costs, (*foreign, *task.notes))
+                add_training(self, settings, costs, (*foreign, *task.notes))
                 self.optimizer_memory_ = on_cpu(task.memory)
                 if checkpoint is not None:
                     checkpoint.keep(task)
         except BaseException:  # an interrupt too: an unfinished training is not released
             if before is None:
-                self._unfit()
+                unfit(self)
             else:
                 self.module_.load_state_dict(before)
                 if spent is not None:
@@ -351,40 +381,31 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         self._after_training()
 
     def _progress(self, task: TrainingTask) -> list[TrainingProgress]:
-        return [TrainingProgress(type(self).__name__, task.steps)] if self._shows_progress() else []
+        return [TrainingProgress(type(self).__name__, task.steps)] if self.verbose or self._has_progress_bar() else []
+
+    def _has_progress_bar(self) -> bool:
+        return False
+
+    def _derived_step_size(
+        self, settings: Settings, expected_batch_size: float, bound: float, momentum: float
+    ) -> float:
+        """Step size from public facts, for records of this bound on their norm."""
+        decay, of_classes = self._decay(settings), not isinstance(self, RegressorMixin)
+        if not self._uses_sgd():
+            return step_size.for_adam(decay, bound, of_classes=of_classes)
+        return step_size.for_sgd(settings, expected_batch_size, decay, bound, of_classes=of_classes, momentum=momentum)
 
     def _bound(self, checkpoint: TrainingCheckpoint, task: TrainingTask, given: Given, fresh: bool) -> TrainingTask:
         """Bind a checkpoint to this training, and return the training that goes on."""
         start = "" if fresh else digest(*task.module.state_dict().values(), task.memory)
         return checkpoint.bind(task, {"class": type(self), **self.get_params(deep=False)}, held(given), start)
 
-    @staticmethod
-    def fit_together(models: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
-        """Fit several unfitted nets on the same records, as stacks where they share an architecture.
+    fit_together = staticmethod(fit_together)
 
-        Returns
-        -------
-        list
-            Each net fitted, or None for a net that failed. Results equal those of fitting one after the other; it is
-            faster, and shows no progress.
-
-        Raises
-        ------
-        PrivacyError
-            For a net with ``checkpoint``, which is for one training of one net.
-        """
-        refuse_checkpoints(models)
-        fitted: list[DPSGDEstimator | None] = [None] * len(models)
-        try:
-            for group in shared_records(models, X, y):
-                for i in group.train():
-                    fitted[i] = models[i]
-                    models[i]._after_training()
-        finally:  # an interrupt too: an unfinished training is not released
-            for net, done in zip(models, fitted):
-                if done is None:
-                    net._unfit()
-        return fitted
+    def __getstate__(self) -> dict[str, Any]:
+        """Drop the noise seed from a fitted net: the seed would be enough to undo the noise."""
+        found: dict[str, Any] = super().__getstate__()
+        return {**found, "noise_seed": None} if "privacy_spent_" in found else found
 
 
 def constraints_of(kind: type) -> dict[str, Any]:

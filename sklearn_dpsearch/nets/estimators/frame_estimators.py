@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from numpy.typing import ArrayLike
-
 from ...preprocessing import Schema
-from ...privacy._types import Neighboring
-from ..randomness import Seed
-from . import docstrings, scaling
-from .frame_records import FrameRecords
-from .hidden_layers import HiddenLayers, HiddenLayerSizes
-from .labels import ClassWeight
-from .settings import MaxGradNorm
-from .step_size import Decay, StepSize
-from .table_base import Solver, TableNet
+from . import docstrings, frame_records
+from .hidden_layers import HiddenLayerSizes
 from .table_targets import TableClassifier, TableRegressor
 
 _SCHEMA = """
@@ -41,7 +32,8 @@ _SCHEMA = """
 _OF_NUMBERS = docstrings.OPTIMIZATION.replace("default=30", "default=60")
 
 
-class DPTabularClassifier(HiddenLayers, FrameRecords, TableClassifier, TableNet):
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class DPTabularClassifier(TableClassifier):
     __doc__ = f"""Classifier of data frames, trained with DP-SGD: a linear part and a perceptron, added up.
 
     The linear part sees every column of the encoded table, bins included; the perceptron sees it without bins (wide and
@@ -64,24 +56,20 @@ class DPTabularClassifier(HiddenLayers, FrameRecords, TableClassifier, TableNet)
     True
     """
 
-    def __init__(
-        self, schema: Schema | Mapping[str, Any], *, target: str | None = None,
-        hidden_layer_sizes: HiddenLayerSizes = "auto", activation: str = "relu", bins: int | str | None = "auto",
-        indicators: bool = True, classes: ArrayLike | None = None, class_weight: ClassWeight = None,
-        noise_multiplier: float | None = None,
-        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = None, batch_size: float | None = None,
-        neighboring: Neighboring = "zero_out", max_epochs: float = 30,
-        max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
-        learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
-        alpha: float = 0.0, average: float = 0.0, warm_start: bool = False, device: Any = "cpu",
-        max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
-        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
-    ) -> None:  # fmt: skip
-        self._keep(locals())
+    schema: Schema | Mapping[str, Any] = field(kw_only=False)
+    target: str | None = None
+    hidden_layer_sizes: HiddenLayerSizes = "auto"
+    activation: str = "relu"
+    bins: int | str | None = "auto"
+    indicators: bool = True
+
+    records_of = frame_records.FrameRecords
+    public_facts = property(frame_records.public_facts)
+    columns_read, made_up, shapes = frame_records.columns_read, frame_records.made_up, frame_records.shapes
 
 
-class DPTabularRegressor(HiddenLayers, FrameRecords, TableRegressor, TableNet):
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class DPTabularRegressor(TableRegressor):
     __doc__ = f"""Regressor of data frames, trained with DP-SGD: a linear part and a perceptron, added up.
 
     The linear part sees every column of the encoded table, bins included; the perceptron sees it without bins (wide and
@@ -105,18 +93,14 @@ class DPTabularRegressor(HiddenLayers, FrameRecords, TableRegressor, TableNet):
     True
     """
 
-    def __init__(
-        self, schema: Schema | Mapping[str, Any], *, target: str | None = None,
-        hidden_layer_sizes: HiddenLayerSizes = "auto", activation: str = "relu", bins: int | str | None = "auto",
-        indicators: bool = True, bounds_y: scaling.Given | None = None,
-        noise_multiplier: float | None = None,
-        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = None, batch_size: float | None = None,
-        neighboring: Neighboring = "zero_out", max_epochs: float = 60,
-        max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
-        learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
-        alpha: float = 0.0, average: float = 0.0, warm_start: bool = False, device: Any = "cpu",
-        max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
-        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
-    ) -> None:  # fmt: skip
-        self._keep(locals())
+    schema: Schema | Mapping[str, Any] = field(kw_only=False)
+    target: str | None = None
+    hidden_layer_sizes: HiddenLayerSizes = "auto"
+    activation: str = "relu"
+    bins: int | str | None = "auto"
+    indicators: bool = True
+    max_epochs: float = 60
+
+    records_of = frame_records.FrameRecords
+    public_facts = property(frame_records.public_facts)
+    columns_read, made_up, shapes = frame_records.columns_read, frame_records.made_up, frame_records.shapes

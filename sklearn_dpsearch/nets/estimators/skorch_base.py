@@ -25,9 +25,9 @@ from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of, writ
 from ..optimizers import Table, check_works_on_gradients
 from ..randomness import global_torch_seed, later_parameters, sequence
 from ..schedules import Scheduler, table_of
-from ..task import TrainingTask
 from . import callbacks, search_spaces, step_size
 from .base import DPSGDEstimator
+from .cost import remember
 from .input_records import (
     ForPrediction,
     as_arrays,
@@ -87,7 +87,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     #: Whether a record has one logit, which skorch expects without an axis of its own.
     one_logit: ClassVar[bool] = False
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "lr": [Interval(numbers.Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "engine": [StrOptions({"auto", "opacus"})],
         "lr_factor": [Interval(numbers.Real, 0, None, closed="neither")],
@@ -170,7 +170,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         finally:
             self.verbose = verbose
         self.__dict__.pop("optimizer_memory_", None)
-        self._remember()
+        remember(self)
         return self
 
     def initialize_module(self) -> Self:
@@ -283,7 +283,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if notes and notes[-1]:
             checkpoints.place(self.module_, notes[-1])
             self.__dict__["privacy_spent_"] = checkpoints.together(checkpoints.costs(self.module_))
-            self._remember()
+            remember(self)
 
     # --- assumptions -----------------------------------------------------------------------------------------------
 
@@ -404,7 +404,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         with global_torch_seed(later_parameters(self.random_state)):
             give_shapes(self.module_, inputs)
         if lacking:
-            self._remember()
+            remember(self)
 
     def _in_training(self) -> torch.nn.Module:
         names = getattr(self, "input_names_", None)
@@ -438,14 +438,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         given = vars(self).get("optimizer__lr", self.lr)
         if given != "auto":
             return self.lr_factor * float(given)
-        decay, bound = self._decay(settings), step_size.bound_on_norm(self.n_features_in_)
-        of_classes = isinstance(self, ClassifierMixin)
-        if not self._uses_sgd():
-            return self.lr_factor * step_size.for_adam(decay, bound, of_classes=of_classes)
+        bound = step_size.bound_on_norm(self.n_features_in_)
         momentum = float(self.get_params_for("optimizer").get("momentum", 0.0))
-        return self.lr_factor * step_size.for_sgd(
-            settings, expected_batch_size, decay, bound, of_classes=of_classes, momentum=momentum
-        )
+        return self.lr_factor * self._derived_step_size(settings, expected_batch_size, bound, momentum)
 
     def _decay(self, settings: Settings) -> list[float]:
         """Shares of a derived step size: falling, unless a schedule is given."""
@@ -490,11 +485,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
         return table
 
-    def _shows_progress(self) -> bool:
-        return bool(self.verbose) or callbacks.sorted_out(self.callbacks).progress
-
-    def _before_training(self, settings: Settings, task: TrainingTask) -> None:
-        pass
+    def _has_progress_bar(self) -> bool:
+        return callbacks.sorted_out(self.callbacks).progress
 
     def _after_training(self) -> None:
         callbacks.save(self, callbacks.sorted_out(self.callbacks).checkpoints)

@@ -41,7 +41,7 @@ RESIDUAL_OF_CLASSES, RESIDUAL_OF_NUMBERS = 1.2, 0.5
 SHORTEST_PATH = 50.0
 #: Bound √(number of features) of an array ÷ norm of its records: most features are far from their bounds. Records of a
 #: schema are as long as their bound, which stands for this many times as much.
-DENSE_FOR_CLASSES, DENSE_FOR_NUMBERS = 4.0, 1.5
+DENSE = {True: 4.0, False: 1.5}
 
 
 def shares(decay: Decay, steps: int) -> list[float]:

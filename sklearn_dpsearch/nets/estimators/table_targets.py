@@ -1,8 +1,8 @@
-"""Labels and numbers that nets for tables predict."""
+"""Nets for tables that predict labels, and those that predict numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,24 +17,18 @@ from ...data.labels import classes_in
 from . import scaling
 from .labels import ClassWeight, check_class_weight, encode, weights_of
 from .scaling import Array, Bounds
-from .settings import MaxGradNorm
+from .table_base import TableNet
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
 
-class TableClassifier(ClassifierMixin):
-    """Labels, and probabilities from logits, for ``TableNet``."""
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class TableClassifier(ClassifierMixin, TableNet):
+    """Net for a table with labels, and probabilities from logits."""
 
-    classes: ArrayLike | None
-    class_weight: ClassWeight
-    classes_: NDArray[Any]
-    # Of the rest of the net:
-    max_grad_norm: MaxGradNorm
-    _check_arguments: Callable[[], None]
-    _declared: Callable[[str], Any]
-    _train: Callable[[Any, Any, bool], None]
-    _outputs: Callable[[Any], Array]
+    classes: ArrayLike | None = None
+    class_weight: ClassWeight = None
 
     def _check_target(self) -> None:
         check_class_weight(self.class_weight, automatic=self.max_grad_norm == "auto")
@@ -123,15 +117,11 @@ class TableClassifier(ClassifierMixin):
         return notes
 
 
-class TableRegressor(RegressorMixin):
-    """Regressors, whose predictions lie inside of public bounds, for ``TableNet``."""
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class TableRegressor(RegressorMixin, TableNet):
+    """Net for a table with numbers, whose predictions lie inside of public bounds."""
 
-    _parameter_constraints: dict[str, Any] = {"bounds_y": [None, tuple, list]}
-    bounds_y: scaling.Given | None
-    # Of the rest of the net:
-    _declared: Callable[[str], Any]
-    _train: Callable[[Any, Any, bool], None]
-    _outputs: Callable[[Any], Array]
+    bounds_y: scaling.Given | None = None
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Train on from the current parameters; the cost is added to ``privacy_spent_``."""

@@ -180,7 +180,7 @@ def test_by_rule_gradients_are_clipped_where_the_own_class_has_less_than_15_perc
     one = DPTabularClassifier(schema, classes=[0, 1], hidden_layer_sizes=(), noise_multiplier=1e-2, max_steps=300)
     table = [[1.0, 1.0, 1.0, "clerk"]]
     one.fit(np.array(table * 50, dtype=object), [0, 1] * 25)
-    record = torch.cat(list(one._blocks(np.array(table, dtype=object))))
+    record = torch.cat(list(one.records_of(one).blocks(np.array(table, dtype=object))))
     layer = nn.Linear(record.shape[1], 2)
     nn.init.constant_(layer.weight, 0.0)
     layer.bias.data = torch.log(torch.tensor([0.85, 0.15]))
