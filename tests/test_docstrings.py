@@ -24,10 +24,10 @@ CHECKED = {
 }
 #: Of a method: what it says must be true. Most methods need one sentence only.
 OF_METHODS = CHECKED - {"GL08", "PR01", "RT01"}
+SKORCHS = ("Classifier", "BinaryClassifier", "MultiLabelClassifier", "Regressor")
 #: skorch's nets, and the parent of all guarantees, take parameters in **kwargs, where numpydoc sees none.
 EXEMPT = {
-    "DPNeuralNetClassifier": {"PR01", "PR02", "PR03"},
-    "DPNeuralNetRegressor": {"PR01", "PR02", "PR03"},
+    **{f"DPNeuralNet{kind}": {"PR01", "PR02", "PR03"} for kind in SKORCHS},
     "Guarantee": {"PR01", "PR02"},
 }
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import functools
 import math
 import numbers
-from abc import abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ...boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from ...boosting.estimators import log_chances
 from ...boosting.noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
 from ...preprocessing import Schema
 from ...privacy import Guarantee, calibrate, compose
@@ -81,24 +81,38 @@ _DOC = """{kind} of data frames: the mean of a net and of boosting, each with ha
 """
 
 
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class TabularEnsemble(CalibratedModel):
-    """Two private models of one table, and the composition of their guarantees."""
+    """Two private models of one table, and the composition of their guarantees.
+
+    The fields are the constructor's arguments.
+    """
 
     #: Constructor arguments on which the guarantee depends.
-    privacy_parameters = (*TARGETS, "neighboring")
-
-    _parameter_constraints: dict[str, Any] = {
+    privacy_parameters: ClassVar[tuple[str, ...]] = (*TARGETS, "neighboring")
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CalibratedModel._parameter_constraints,
         "schema": [Mapping],
         "target": [None, str],
         "batch_size": [None, Interval(numbers.Real, 0, None, closed="neither")],
+        "classes": ["array-like", None],
+        "class_weight": [dict, None],
+        "bounds_y": [None, tuple, list],
     }
-    schema: Schema | Mapping[str, Any]
-    target: str | None
-    batch_size: float | None
-    neighboring: Neighboring
-    random_state: Seed
-    noise_seed: Seed
+    #: Net and boosting, the facts about the target that both take, and further arguments of the net.
+    _kinds: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]
+    _facts: ClassVar[tuple[str, ...]]
+    _of_net: ClassVar[dict[str, Any]] = {"sample_rate": RATE}
+
+    schema: Schema | Mapping[str, Any] = field(kw_only=False)
+    target: str | None = None
+    target_epsilon: float | None = None
+    target_delta: float | None = None
+    target_mu: float | None = None
+    batch_size: float | None = None
+    neighboring: Neighboring = "zero_out"
+    random_state: Seed = None
+    noise_seed: Seed = None
 
     @property
     def privacy_spent_(self) -> PrivacySpent:
@@ -183,17 +197,18 @@ class TabularEnsemble(CalibratedModel):
     def _guarantee(self, mu: float) -> Guarantee:
         return compose(*(model.privacy_guarantee() for model in self._models(mu * SHARE)))
 
-    @abstractmethod
     def _models(self, mu: float) -> tuple[Any, Any]:
         """Net and boosting, unfitted, with a guarantee of ``mu`` each."""
+        names = ("schema", "target", "neighboring", "random_state", "noise_seed", *self._facts)
+        shared = {"target_mu": mu, **{name: getattr(self, name) for name in names}}
+        net, boosting = self._kinds
+        return net(**shared, batch_size=self.batch_size, **self._of_net), boosting(**shared)
 
-    def _shared(self, mu: float) -> dict[str, Any]:
-        names = ("schema", "target", "neighboring", "random_state", "noise_seed")
-        return {"target_mu": mu, **{name: getattr(self, name) for name in names}}
-
-    def _mean(self, of_net: Array, of_boosting: Array) -> Array:
-        weight = getattr(self, "net_weight_", WEIGHT)  # models that were saved before there were other weights
-        found: Array = weight * np.asarray(of_net, np.float64) + (1.0 - weight) * of_boosting
+    def _mean(self, method: str, X: Any) -> Array:
+        """Weighted mean of what a method of both models returns."""
+        check_is_fitted(self, "net_")
+        of_net, of_boosting = (getattr(model, method)(X) for model in (self.net_, self.boosting_))
+        found: Array = self.net_weight_ * np.asarray(of_net, np.float64) + (1.0 - self.net_weight_) * of_boosting
         return found
 
     # --- fit ----------------------------------------------------------------------------------------------------------
@@ -236,6 +251,7 @@ class TabularEnsemble(CalibratedModel):
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):
     __doc__ = _DOC.format(
         kind="Classifier",
@@ -251,47 +267,19 @@ class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):
         more="\n    classes_ : ndarray of shape (n_classes,)",
     )
 
-    _parameter_constraints: dict[str, Any] = {
-        **TabularEnsemble._parameter_constraints,
-        "classes": ["array-like", None],
-        "class_weight": [dict, None],
-    }
-    classes_: NDArray[Any]
-
-    def __init__(
-        self, schema: Schema | Mapping[str, Any], *, target: str | None = None, classes: ArrayLike | None = None,
-        class_weight: ClassWeight = None, target_epsilon: float | None = None, target_delta: float | None = None,
-        target_mu: float | None = None, batch_size: float | None = None, neighboring: Neighboring = "zero_out",
-        random_state: Seed = None, noise_seed: Seed = None,
-    ) -> None:  # fmt: skip
-        self.schema = schema
-        self.target = target
-        self.classes = classes
-        self.class_weight = class_weight
-        self.target_epsilon = target_epsilon
-        self.target_delta = target_delta
-        self.target_mu = target_mu
-        self.batch_size = batch_size
-        self.neighboring = neighboring
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-
-    def _models(self, mu: float) -> tuple[Any, Any]:
-        shared = {**self._shared(mu), "classes": self.classes, "class_weight": self.class_weight}
-        net = DPTabularClassifier(**shared, batch_size=self.batch_size, sample_rate=RATE, hidden_layer_sizes=())
-        return net, DPGradientBoostingClassifier(**shared)
+    _kinds = (DPTabularClassifier, DPGradientBoostingClassifier)
+    _facts = ("classes", "class_weight")
+    _of_net: ClassVar[dict[str, Any]] = {"sample_rate": RATE, "hidden_layer_sizes": ()}
+    classes: ArrayLike | None = None
+    class_weight: ClassWeight = None
 
     def decision_function(self, X: Any) -> Array:
         """Logits, shape (n_samples, n_classes); with two classes their difference, shape (n_samples,)."""
-        check_is_fitted(self, "net_")
-        return self._mean(self.net_.decision_function(X), self.boosting_.decision_function(X))
+        return self._mean("decision_function", X)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
-        logits = self.decision_function(X)
-        both = np.column_stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits
-        found: Array = log_softmax(both, axis=1)
-        return found
+        return log_chances(self.decision_function(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, shape (n_samples, n_classes)."""
@@ -309,6 +297,7 @@ class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):
         return tags
 
 
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
     __doc__ = _DOC.format(
         kind="Regressor",
@@ -320,37 +309,13 @@ class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
         more="",
     )
 
-    _parameter_constraints: dict[str, Any] = {
-        **TabularEnsemble._parameter_constraints,
-        "bounds_y": [None, tuple, list],
-    }
-
-    def __init__(
-        self, schema: Schema | Mapping[str, Any], *, target: str | None = None,
-        bounds_y: scaling.Given | None = None, target_epsilon: float | None = None, target_delta: float | None = None,
-        target_mu: float | None = None, batch_size: float | None = None, neighboring: Neighboring = "zero_out",
-        random_state: Seed = None, noise_seed: Seed = None,
-    ) -> None:  # fmt: skip
-        self.schema = schema
-        self.target = target
-        self.bounds_y = bounds_y
-        self.target_epsilon = target_epsilon
-        self.target_delta = target_delta
-        self.target_mu = target_mu
-        self.batch_size = batch_size
-        self.neighboring = neighboring
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-
-    def _models(self, mu: float) -> tuple[Any, Any]:
-        shared = {**self._shared(mu), "bounds_y": self.bounds_y}
-        net = DPTabularRegressor(**shared, batch_size=self.batch_size, sample_rate=RATE)
-        return net, DPGradientBoostingRegressor(**shared)
+    _kinds = (DPTabularRegressor, DPGradientBoostingRegressor)
+    _facts = ("bounds_y",)
+    bounds_y: scaling.Given | None = None
 
     def predict(self, X: Any) -> Array:
         """Predicted values, shape (n_samples,), inside ``bounds_y``."""
-        check_is_fitted(self, "net_")
-        return self._mean(self.net_.predict(X), self.boosting_.predict(X))
+        return self._mean("predict", X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skorch.utils import to_tensor
 
 from ...privacy import LeakingEstimatorError, PrivacyError
+from ...privacy._types import Neighboring
 from .. import checkpoints
 from ..datasets import ALONE
 from ..engines import losses
@@ -23,8 +25,8 @@ from ..layout import named_trained
 from ..memory_mapped import stays_in_file
 from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of, written_by_user
 from ..optimizers import Table, check_works_on_gradients
-from ..randomness import global_torch_seed, later_parameters, sequence
-from ..schedules import Scheduler, table_of
+from ..randomness import Seed, global_torch_seed, later_parameters, sequence
+from ..schedules import table_of
 from . import callbacks, search_spaces, step_size
 from .base import DPSGDEstimator
 from .cost import remember
@@ -38,7 +40,7 @@ from .input_records import (
     reading,
     source_of,
 )
-from .settings import Settings
+from .settings import MaxGradNorm, Settings
 from .step_size import StepSize
 from .training_records import Given
 from .user_modules import (
@@ -61,10 +63,10 @@ if TYPE_CHECKING:
 #: Arguments of a skorch net that would read or show records, with their only allowed value.
 ADAMS = (torch.optim.Adam, torch.optim.AdamW)
 FIXED: dict[str, Any] = {"train_split": None, "compile": False}
-#: Error of skorch's own steps.
-WITHOUT_NOISE = (
-    "Found a call of {}, which would train without noise, and privacy_spent_ would not say so. Use fit, or partial_fit "
-    "to train on; both add noise, and count it."
+#: Assumption about modules and criteria of a user's own, until a fit has shown whether it is needed.
+OWN_CODE = (
+    "where the code of module and criterion is not a graph of known operations, it runs on one record at a time and "
+    "keeps nothing in files, or in other places that cannot be seen from them."
 )
 #: First assumption of a net with ``engine="opacus"``.
 OPACUS = "{}: per-sample gradients are Opacus's (engine='opacus'); that each is of one record alone was not checked."
@@ -75,15 +77,6 @@ PREDICTED = 1024
 class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     """skorch net that trains with DP-SGD."""
 
-    module: Any
-    criterion: Any
-    optimizer: Any
-    lr: StepSize
-    lr_factor: float
-    engine: str
-    warm_start: bool
-    initialized_: bool
-    n_features_in_: int
     #: Whether a record has one logit, which skorch expects without an axis of its own.
     one_logit: ClassVar[bool] = False
 
@@ -95,9 +88,25 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     _prefixes = ("module", "criterion", "optimizer", "callbacks", "iterator_valid", "dataset")
 
-    def _set(self, **arguments: Any) -> None:
-        for name, value in arguments.items():
-            setattr(self, name, value)
+    def __init__(
+        self, module: Any, *, criterion: Any, noise_multiplier: float | None = None,
+        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
+        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
+        neighboring: Neighboring = "zero_out", max_epochs: float = 10, max_steps: float | None = None,
+        max_physical_batch: int = 16384, lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0,
+        engine: str = "auto", random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0, train_split: Any = None, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, train_split=train_split,
+            verbose=verbose, **kwargs,
+        )  # fmt: skip
+        self.noise_multiplier, self.target_mu = noise_multiplier, target_mu
+        self.target_epsilon, self.target_delta = target_epsilon, target_delta
+        self.max_grad_norm, self.sample_rate, self.neighboring = max_grad_norm, sample_rate, neighboring
+        self.max_steps, self.max_physical_batch = max_steps, max_physical_batch
+        self.lr_factor, self.average, self.engine = lr_factor, average, engine
+        self.random_state, self.noise_seed, self.checkpoint = random_state, noise_seed, checkpoint
 
     @property
     def _default_callbacks(self) -> list[Any]:
@@ -136,7 +145,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                     f"Found {name}={getattr(self, name)!r}; only {name}={only!r} is possible: validation inside of a "
                     "fit, and what it prints, would use records without noise. Validate in a search, or on public data."
                 )
-        self._schedulers()
+        callbacks.sorted_out(self.callbacks)
         if isinstance(self.optimizer, type):
             check_works_on_gradients(self.optimizer)
             self._check_derived()
@@ -150,10 +159,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
         raise AssertionError("refused with the arguments")
-
-    def _schedulers(self) -> tuple[Scheduler, ...]:
-        """Learning-rate schedules of the callbacks."""
-        return callbacks.sorted_out(self.callbacks).schedulers
 
     @property
     def writes_files(self) -> bool:
@@ -219,8 +224,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         finally:
             self.batch_size = size
 
+    @torch.no_grad()
     def infer(self, x: Any, **params: Any) -> Any:
-        """Take one forward pass, in single precision."""
+        """Take one forward pass, in single precision. Without gradients: skorch's own steps would add no noise."""
         module = separate(self.module_)  # state kept by forward is dropped with the copy
         if isinstance(x, Mapping):
             outputs = module(**{name: self._as_trained(part) for name, part in x.items()}, **params)
@@ -234,22 +240,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             numbers if getattr(self, "takes_integers_", True) else numbers.float(), device=self.device
         )
         return found
-
-    def fit_loop(self, *args: Any, **kwargs: Any) -> Self:
-        """Raise: skorch's loop trains without noise."""
-        raise LeakingEstimatorError(WITHOUT_NOISE.format("fit_loop"))
-
-    def train_step(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise: skorch's step trains without noise."""
-        raise LeakingEstimatorError(WITHOUT_NOISE.format("train_step"))
-
-    def train_step_single(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise: skorch's step has gradients without noise."""
-        raise LeakingEstimatorError(WITHOUT_NOISE.format("train_step_single"))
-
-    def run_single_epoch(self, *args: Any, **kwargs: Any) -> None:
-        """Raise: skorch's epoch trains without noise, and records losses."""
-        raise LeakingEstimatorError(WITHOUT_NOISE.format("run_single_epoch"))
 
     # --- parameters in files ------------------------------------------------------------------------------------------
 
@@ -291,33 +281,19 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return (OPACUS.format(type(self).__name__),) if self.engine == "opacus" else ()
 
     def _further_assumptions(self) -> tuple[str, ...]:
-        return (*self._origin(), *self._code(), *self._data())
-
-    def _origin(self) -> tuple[str, ...]:
-        """Assumptions about parameters that were not made by this net."""
-        if not isinstance(self.module, torch.nn.Module):
-            return ()
-        given = f"{type(self).__name__}: the initial parameters, given as a"
-        if not checkpoints.costs(self.module):
-            return (f"{given} module instance, hold nothing of the private records.",)
-        apart = () if "module_" in vars(self) else (f"{given} trained module, have a cost that is not part of this.",)
-        return (f"{given} trained module, are as a private training has left them.", *apart)
-
-    def _code(self) -> tuple[str, ...]:
-        """Assumptions about the user's own modules and criteria, until a fit has shown whether they are needed."""
-        if self.engine == "opacus" or "module_" in vars(self):
-            return ()
-        if is_torchs(self.module) and is_torchs(self.criterion):
-            return ()
-        return (
-            f"{type(self).__name__}: where the code of module and criterion is not a graph of known operations, it "
-            "runs on one record at a time and keeps nothing in files, or in other places that cannot be seen from "
-            "them.",
-        )
-
-    def _data(self) -> tuple[str, ...]:
-        """Assumptions about a Dataset, until a fit has shown whether there is one."""
-        return () if "module_" in vars(self) else (f"{type(self).__name__}: if records come from a Dataset, {ALONE}",)
+        name, fitted, trained = type(self).__name__, "module_" in vars(self), isinstance(self.module, torch.nn.Module)
+        found = []
+        if trained and not checkpoints.costs(self.module):
+            found.append("the initial parameters, given as a module instance, hold nothing of the private records.")
+        elif trained:
+            found.append("the initial parameters, given as a trained module, are as a private training has left them.")
+            if not fitted:
+                found.append("the initial parameters, given as a trained module, have a cost that is not part of this.")
+        if not fitted:  # a fit shows whether these are needed
+            if self.engine != "opacus" and not (is_torchs(self.module) and is_torchs(self.criterion)):
+                found.append(OWN_CODE)
+            found.append(f"if records come from a Dataset, {ALONE}")
+        return tuple(f"{name}: {said}" for said in found)
 
     # --- fitting ----------------------------------------------------------------------------------------------------
 
@@ -365,21 +341,22 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if fresh:
             self.initialize()
         X, y = as_arrays(X, y)
+        given: Given
         if is_source(X):
-            read = reading(source_of(X, y), self._as_taken, self._targets)
-            self._check_outputs(outputs_of(self.module_, read.inputs), read.targets)
-            return read
-        if stays_in_file(X, self.device):
-            found = mapped(X, y, self._as_taken, self._targets)
-            self._check_outputs(outputs_of(self.module_, found.inputs), found.targets)
-            return found
-        if y is None:
+            given = reading(source_of(X, y), self._as_taken, self._targets)
+            targets = given.targets
+        elif stays_in_file(X, self.device):
+            given = mapped(X, y, self._as_taken, self._targets)
+            targets = given.targets
+        elif y is None:
             raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
-        inputs = self._as_taken(inputs_of(X))
-        targets = self._targets(y)
-        check_lengths(inputs, targets)
-        self._check_outputs(outputs_of(self.module_, inputs), targets)
-        return inputs, targets
+        else:
+            inputs, targets = self._as_taken(inputs_of(X)), self._targets(y)
+            check_lengths(inputs, targets)
+            given = inputs, targets
+        if self.output_shape_ is not None:
+            self._check_outputs(self.output_shape_, targets)
+        return given
 
     def _as_taken(self, inputs: Inputs) -> Inputs:
         """Convert inputs for the module, and note their public facts."""
@@ -395,7 +372,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if is_lazy(self.module_):
             self._give_shapes(taken)
         outputs = outputs_of(self.module_, taken)
-        self.output_rank_ = None if outputs is None else outputs.dim()
+        #: Shape of a record's outputs; None if made-up records do not tell it.
+        self.output_shape_ = None if outputs is None else tuple(outputs.shape[1:])
         return taken
 
     def _give_shapes(self, inputs: Inputs) -> None:
@@ -421,8 +399,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         """Targets for the loss."""
 
     @abstractmethod
-    def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:
-        """Raise where outputs on made-up records do not fit the targets."""
+    def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
+        """Raise where outputs of this shape per record do not fit the targets."""
 
     # --- the step size ------------------------------------------------------------------------------------------------
 
@@ -444,7 +422,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _decay(self, settings: Settings) -> list[float]:
         """Shares of a derived step size: falling, unless a schedule is given."""
-        own = self.lr != "auto" or "optimizer__lr" in vars(self) or self._schedulers()
+        own = self.lr != "auto" or "optimizer__lr" in vars(self) or callbacks.sorted_out(self.callbacks).schedulers
         return step_size.shares("constant" if own else "linear", settings.steps)
 
     def get_params_for_optimizer(self, prefix: str, named_parameters: Any, **kwargs: Any) -> Any:
@@ -475,7 +453,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return self.optimizer(*args, **kwargs)
 
     def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
-        schedulers, per_epoch = self._schedulers(), max(1, round(1 / settings.sample_rate))
+        schedulers, per_epoch = callbacks.sorted_out(self.callbacks).schedulers, max(1, round(1 / settings.sample_rate))
         if not schedulers:
             return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 

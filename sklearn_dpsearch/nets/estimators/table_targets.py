@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_array
@@ -97,9 +98,7 @@ class TableClassifier(ClassifierMixin, TableNet):
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
-        outputs = self._outputs(X)
-        shifted: Array = outputs - outputs.max(axis=1, keepdims=True)  # or exp would overflow
-        logarithms: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        logarithms: Array = log_softmax(self._outputs(X), axis=1)
         return logarithms
 
     def predict(self, X: Any) -> NDArray[Any]:
