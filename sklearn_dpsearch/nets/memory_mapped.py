@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -76,10 +75,3 @@ class MappedRecords(Records):
             return False
         mine, theirs = self.targets, other.targets[: len(other)]
         return mine.dtype == theirs.dtype and mine.shape == theirs.shape and bool(torch.equal(mine.to(theirs), theirs))
-
-    def digest(self) -> torch.Tensor:
-        """Digest of the inputs, for recognition."""
-        digest = hashlib.sha256(repr((self.rows.dtype, self.rows.shape)).encode())
-        for _, block in self.rows.blocks(CHECKED):
-            digest.update(np.ascontiguousarray(self.convert(block).numpy()).data)
-        return torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8)

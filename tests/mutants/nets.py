@@ -291,15 +291,6 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        name="lazy layers shown private records",
-        mistake="Parameters of lazy layers are made while the private records go through.",
-        file="nets/estimators/user_modules.py",
-        old="    rows = made_up(inputs, torch.empty(0))[0].to(next(module.parameters()).device)\n    training",
-        new="    rows = inputs.to(next(module.parameters()).device)\n    training",
-        tests=("nets/estimators/test_user_modules.py::test_lazy_modules_are_shown_made_up_records_alone",),
-        seen="a dry run on the first batch",
-    ),
-    Mutant(
         name="weights taken from the labels",
         mistake="class_weight='balanced' is computed from the private labels.",
         file="nets/estimators/labels.py",

@@ -21,11 +21,12 @@ from .. import checkpoints
 from ..datasets import ALONE
 from ..engines import losses
 from ..engines.engine_choice import separate
+from ..engines.refusals import refuse
 from ..layout import named_trained
 from ..memory_mapped import stays_in_file
 from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of, written_by_user
 from ..optimizers import Table, check_works_on_gradients
-from ..randomness import Seed, global_torch_seed, later_parameters, sequence
+from ..randomness import Seed, global_torch_seed, sequence
 from ..schedules import table_of
 from . import callbacks, search_spaces, step_size
 from .base import DPSGDEstimator
@@ -48,11 +49,8 @@ from .user_modules import (
     check_keywords,
     check_names,
     copied,
-    give_shapes,
     in_single_precision,
-    is_lazy,
     is_torchs,
-    lacks_parameters,
     outputs_of,
     single,
 )
@@ -182,6 +180,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         """Make public initial parameters from ``random_state``, never from the user's global generator."""
         with global_torch_seed(sequence(self.random_state)):
             super().initialize_module()
+        if self.engine == "auto":
+            refuse(self.module_)
         in_single_precision(self.module_)
         return self
 
@@ -321,12 +321,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         -------
         self
         """
-        goes_on = self.warm_start and self.initialized_ and not lacks_parameters(self.module_)
-        return self._fit(X, y, fresh=not goes_on, **fit_params)
+        return self._fit(X, y, fresh=not (self.warm_start and self.initialized_), **fit_params)
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, **fit_params: Any) -> Self:
         """Train on from the current parameters; the cost is added to ``privacy_spent_``."""
-        return self._fit(X, y, fresh=not self.initialized_ or lacks_parameters(self.module_), **fit_params)
+        return self._fit(X, y, fresh=not self.initialized_, **fit_params)
 
     def _fit(self, X: Any, y: Any, fresh: bool, **fit_params: Any) -> Self:
         if fit_params:
@@ -369,20 +368,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in tensors_of(inputs))
         callbacks.freeze(self.module_, callbacks.sorted_out(self.callbacks).freezers)
         taken = inputs if self.takes_integers_ else each(torch.Tensor.float, inputs)
-        if is_lazy(self.module_):
-            self._give_shapes(taken)
         outputs = outputs_of(self.module_, taken)
         #: Shape of a record's outputs; None if made-up records do not tell it.
         self.output_shape_ = None if outputs is None else tuple(outputs.shape[1:])
         return taken
-
-    def _give_shapes(self, inputs: Inputs) -> None:
-        """Make the parameters of lazy layers, from public facts like the others."""
-        lacking = lacks_parameters(self.module_)
-        with global_torch_seed(later_parameters(self.random_state)):
-            give_shapes(self.module_, inputs)
-        if lacking:
-            remember(self)
 
     def _in_training(self) -> torch.nn.Module:
         names = getattr(self, "input_names_", None)
