@@ -8,32 +8,25 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from . import docstrings, scaling
+from . import scaling
 from .array_records import ArrayRecords
+from .docstrings import BOUNDS_X, documented
 from .hidden_layers import HiddenLayerSizes
 from .scaling import Array
 from .table_base import TableNet
 from .table_targets import TableClassifier, TableRegressor
 
-_LAYERS = """
-    hidden_layer_sizes : tuple of int or "auto", default="auto"
-        Outputs of each hidden layer. "auto": (64,), or (64, 64) for a public number of at least 25,000 records.
-    activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
-        Activation of the hidden layers, by scikit-learn's names."""
-
-_SHARED = docstrings.OPTIMIZATION + docstrings.BOUNDS_X + docstrings.TRAINING
+LAYERS = """
+hidden_layer_sizes : tuple of int or "auto", default="auto"
+    Outputs of each hidden layer. "auto": (64,), or (64, 64) for a public number of at least 25,000 records.
+activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
+    Activation of the hidden layers, by scikit-learn's names."""
 
 
+@documented(BOUNDS_X)
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPLogisticRegression(TableClassifier):
-    __doc__ = f"""Logistic regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
-
-    Parameters
-    ----------{docstrings.CLASSES}{_SHARED}
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    coef_noise_ : ndarray of the same shape, or None
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    classes_ : ndarray of shape (n_classes,)
+    """Logistic regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
 
     Examples
     --------
@@ -48,12 +41,12 @@ class DPLogisticRegression(TableClassifier):
 
     @property
     def coef_(self) -> Array:
-        """Weights of the features, in their own units."""
+        """Weights of the features, in their own units, shape (1, n_features) or (n_classes, n_features)."""
         return self._of_log_odds(linear_map(self)[0])
 
     @property
     def intercept_(self) -> Array:
-        """Constant terms."""
+        """Constant terms, shape (1,) or (n_classes,)."""
         return self._of_log_odds(linear_map(self)[1])
 
     @property
@@ -69,15 +62,10 @@ class DPLogisticRegression(TableClassifier):
         return values[1:] - values[:1] if len(self.classes_) == 2 else values
 
 
+@documented(BOUNDS_X)
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPLinearRegression(TableRegressor):
-    __doc__ = f"""Linear regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
-
-    Parameters
-    ----------{docstrings.BOUNDS_Y}{_SHARED}
-    coef_ : ndarray of shape (n_features,)
-    coef_noise_ : ndarray of shape (n_features,) or None
-    intercept_ : float
+    """Linear regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
 
     Examples
     --------
@@ -115,13 +103,10 @@ class DPLinearRegression(TableRegressor):
         )
 
 
+@documented(LAYERS + BOUNDS_X)
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPMLPClassifier(TableClassifier):
-    __doc__ = f"""Multi-layer perceptron for classification, trained with DP-SGD (Abadi et al. 2016).
-
-    Parameters
-    ----------{_LAYERS}{docstrings.CLASSES}{_SHARED}{docstrings.WIDTHS}
-    classes_ : ndarray of shape (n_classes,)
+    """Multi-layer perceptron for classification, trained with DP-SGD (Abadi et al. 2016).
 
     Examples
     --------
@@ -137,12 +122,10 @@ class DPMLPClassifier(TableClassifier):
     bounds_X: scaling.Given | None = None
 
 
+@documented(LAYERS + BOUNDS_X)
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPMLPRegressor(TableRegressor):
-    __doc__ = f"""Multi-layer perceptron for regression, trained with DP-SGD (Abadi et al. 2016).
-
-    Parameters
-    ----------{_LAYERS}{docstrings.BOUNDS_Y}{_SHARED}{docstrings.WIDTHS}
+    """Multi-layer perceptron for regression, trained with DP-SGD (Abadi et al. 2016).
 
     Examples
     --------

@@ -56,7 +56,50 @@ if TYPE_CHECKING:
 
 @linked
 class DPSGDEstimator(BaseEstimator):
-    """Estimator that trains a torch module with DP-SGD."""
+    """Estimator that trains a torch module with DP-SGD.
+
+    Parameters
+    ----------
+    noise_multiplier : float, optional
+        Standard deviation of the noise ÷ ``max_grad_norm``.
+    target_epsilon, target_delta : float, optional
+        Instead: guarantee of one fit, to which the noise is calibrated.
+    target_mu : float, optional
+        Instead: μ of a Gaussian guarantee of one fit, to which the noise is calibrated at any rate and number of steps.
+    batch_size : float, optional
+        The expected batch size, in place of ``sample_rate``; the rate is ``batch_size`` ÷ the number of records.
+        Together with ``sample_rate`` it is the constant by which sums are divided, and records are not counted.
+    neighboring : {"zero_out", "replace_one"}, default="zero_out"
+        Neighbouring relation: a record is blanked, or replaced by another. The number of records is public. Under
+        "replace_one" DP-SGD costs up to twice as much, and composes with diffprivlib's models.
+    max_steps : int, optional
+        The number of steps, in place of ``max_epochs``.
+    average : float, default=0.0
+        Share of the last steps over which the released parameters are averaged; 0: parameters of the last step.
+    max_physical_batch : int, default=16384
+        Most records in memory at once, over all nets trained together. Affects memory and time, never results.
+    random_state : None, int or RandomState
+        Seeds the initial parameters, which are public. Never the batches or the noise.
+    noise_seed : None, int or RandomState
+        For tests only: it voids the guarantee. Batches and noise follow from the seed, the records, the initial
+        parameters, all arguments and the number of earlier trainings: trainings that differ share no noise.
+    checkpoint : str or Path, optional
+        A folder for this fit alone, in which ``fit`` saves its state. To go on after a crash, call ``fit`` again with
+        the same arguments and records. **As secret as the records**. The same ``fit`` once more returns its release.
+        Not allowed in a search.
+    verbose : {0, 1}, default=0
+        1 shows the steps done, of a public number, and the time left, on standard error.
+
+    Attributes
+    ----------
+    privacy_spent_ : PrivacySpent
+        Cost of all training of the current parameters. Warm starts, ``partial_fit``, and nets that start from the
+        trained module add to it.
+    n_steps_, noise_multiplier_ : int, float
+        Steps and noise of the last training.
+    module_ : torch.nn.Module
+        Trained module, with only its parameters.
+    """
 
     #: Without a seed, batches and noise come from the operating system, in each fit.
     secure_without_seed = True

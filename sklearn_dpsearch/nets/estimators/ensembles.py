@@ -25,6 +25,7 @@ from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ..randomness import Seed
 from . import scaling
+from .docstrings import documented
 from .frame_estimators import DPTabularClassifier, DPTabularRegressor
 from .labels import ClassWeight
 from .scaling import Array
@@ -42,27 +43,25 @@ LEAST_WEIGHT = 0.1
 #: Attributes of a model after a successful fit.
 FITTED = ("net_", "boosting_", "net_weight_", "privacy_spent_", "classes_", "n_features_in_", "feature_names_in_")
 
-_DOC = """{kind} of data frames: the mean of a net and of boosting, each with half of the privacy.
 
-    {mean} The two make different errors, so that the mean is about as good as the better one, varies less from fit to
-    fit, and needs no choice between them. The net has the weight 1/2 where n·μ is between 4,000 and 10,000. Above, it
-    has 1/2·√(10,000 ÷ n·μ), because boosting learns more; below, 1/2·√(n·μ ÷ 4,000), because its probabilities suffer
-    less from noise; but at least 1/10. n is the number of records. Weights are free.
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class TabularEnsemble(CalibratedModel):
+    """Two private models of one table, and the composition of their guarantees.
 
     Parameters
     ----------
     schema : Schema or dict
         Columns by name, as ``TableEncoder`` takes them. It is public knowledge.
     target : str, optional
-        Column of the schema that is predicted, and no feature. The schema then states {stated}.{facts}
+        Column of the schema that is predicted, and no feature. The schema then states ``classes``, or ``bounds_y``.
     target_epsilon, target_delta : float, optional
         Guarantee of one fit, to which both models are calibrated.
     target_mu : float, optional
         Instead: μ of the Gaussian guarantee of both together.
     batch_size : float, optional
         Expected batch size of the net, as a constant: by default it follows from the number of records.
-    neighboring : {{"zero_out", "replace_one"}}, default="zero_out"
-        Neighbouring relation, as for ``DPTabular{kind}``.
+    neighboring : {"zero_out", "replace_one"}, default="zero_out"
+        Neighbouring relation, as for the nets for data frames.
     random_state : None, int or RandomState
         Seeds initial weights and cells, which are public. Never the noise.
     noise_seed : None, int or RandomState
@@ -70,22 +69,25 @@ _DOC = """{kind} of data frames: the mean of a net and of boosting, each with ha
 
     Attributes
     ----------
-    net_ : DPTabular{kind}
-    boosting_ : DPGradientBoosting{kind}
+    net_ : DPTabularClassifier or DPTabularRegressor
+        The net.
+    boosting_ : DPGradientBoostingClassifier or DPGradientBoostingRegressor
+        The other model.
     net_weight_ : float
         Weight of the net in the mean.
     privacy_spent_ : PrivacySpent
+        Cost of both models together.
     n_features_in_ : int
+        Number of columns.
     feature_names_in_ : ndarray of str
-        The schema's columns without the target; only after ``fit`` on a data frame.{more}
-"""
+        The schema's columns without the target; only after ``fit`` on a data frame.
 
-
-@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class TabularEnsemble(CalibratedModel):
-    """Two private models of one table, and the composition of their guarantees.
-
-    The fields are the constructor's arguments.
+    Notes
+    -----
+    The two make different errors, so that the mean is about as good as the better one, varies less from fit to fit, and
+    needs no choice between them. The net has the weight 1/2 where n·μ is between 4,000 and 10,000. Above, it has
+    1/2·√(10,000 ÷ n·μ), because boosting learns more; below, 1/2·√(n·μ ÷ 4,000), because its probabilities suffer less
+    from noise; but at least 1/10. n is the number of records. Weights are free.
     """
 
     #: Constructor arguments on which the guarantee depends.
@@ -251,21 +253,27 @@ class TabularEnsemble(CalibratedModel):
         return self
 
 
+@documented()
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):
-    __doc__ = _DOC.format(
-        kind="Classifier",
-        mean="Logits are averaged: those of ``DPTabularClassifier`` without hidden layers, and of\n"
-        "    ``DPGradientBoostingClassifier``.",
-        stated="``classes``",
-        facts="""
+    """Classifier of data frames: the mean of a net and of boosting, each with half of the privacy.
+
+    Logits are averaged: those of ``DPTabularClassifier`` without hidden layers, and of
+    ``DPGradientBoostingClassifier``.
+
+    Parameters
+    ----------
     classes : array-like, optional
         All labels that a record could have. Without ``classes`` the labels are taken from y, which is private only if
         they are public anyway.
     class_weight : dict, optional
-        Label ↦ weight of its records, a constant known without the data.""",
-        more="\n    classes_ : ndarray of shape (n_classes,)",
-    )
+        Label ↦ weight of its records, a constant known without the data.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, in the order of the columns of ``predict_proba``.
+    """
 
     _kinds = (DPTabularClassifier, DPGradientBoostingClassifier)
     _facts = ("classes", "class_weight")
@@ -297,17 +305,18 @@ class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):
         return tags
 
 
+@documented()
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
-    __doc__ = _DOC.format(
-        kind="Regressor",
-        mean="Predictions are averaged: those of ``DPTabularRegressor`` and of ``DPGradientBoostingRegressor``.",
-        stated="``bounds_y``",
-        facts="""
+    """Regressor of data frames: the mean of a net and of boosting, each with half of the privacy.
+
+    Predictions are averaged: those of ``DPTabularRegressor`` and of ``DPGradientBoostingRegressor``.
+
+    Parameters
+    ----------
     bounds_y : (lower, upper), optional
-        Public bounds of y, to which targets and predictions are clipped. Needed without ``target``.""",
-        more="",
-    )
+        Public bounds of y, to which targets and predictions are clipped. Needed without ``target``.
+    """
 
     _kinds = (DPTabularRegressor, DPGradientBoostingRegressor)
     _facts = ("bounds_y",)

@@ -28,7 +28,7 @@ from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of, writ
 from ..optimizers import Table, check_works_on_gradients
 from ..randomness import Seed, global_torch_seed, sequence
 from ..schedules import table_of
-from . import callbacks, search_spaces, step_size
+from . import callbacks, step_size
 from .base import DPSGDEstimator
 from .cost import remember
 from .input_records import (
@@ -73,8 +73,43 @@ PREDICTED = 1024
 
 
 class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
-    """skorch net that trains with DP-SGD."""
+    """skorch net that trains with DP-SGD.
 
+    Parameters
+    ----------
+    module : torch.nn.Module class or instance
+        As in skorch; ``module__…`` sets its arguments. It must act on each record alone: as a graph of known
+        operations, or as code without branches on values, which is run on one record at a time. Batch statistics,
+        hooks, and code that keeps something of a forward pass are refused. Parameters are in single precision.
+    criterion : torch.nn.Module class or instance
+        As in skorch; its reduction is set to "sum".
+    max_grad_norm : float or "auto", default=1.0
+        Clipping norm of a record's gradient. "auto" is automatic clipping (Bu et al. 2023, AUTO-S): every gradient is
+        divided by its norm plus 0.01, so that short ones count as much as long ones. A record whose gradient is not
+        finite contributes nothing.
+    sample_rate : float, optional
+        Probability of each record to be in each batch (Poisson subsampling).
+    max_epochs : float, default=10
+        Passes over the data: ``round(max_epochs / sample_rate)`` steps.
+    lr : float or "auto", default="auto"
+        Initial step size. "auto", for SGD, Adam and AdamW, derives it from noise, steps and number of records; it falls
+        linearly to zero unless a schedule is given (:doc:`defaults </learn/net_defaults>`).
+    lr_factor : float, default=1.0
+        Factor on the step size, to be searched: its best value changes little with ε and the number of records.
+    engine : {"auto", "opacus"}, default="auto"
+        Source of per-sample gradients. "opacus" takes Opacus's (its validator, its layer rules, its ``DPLSTM``), on
+        Opacus's word; sampling, noise and accounting stay.
+    train_split : None
+        Only None is allowed: validation inside of a fit would use records without noise.
+    **kwargs : dict
+        As in skorch: ``optimizer``, which must work on given gradients, ``optimizer__param_groups``, ``device``,
+        ``warm_start``, ``predict_nonlinearity``; as ``callbacks`` a list of ``LRScheduler`` (schedules that do not look
+        at losses), ``Freezer``, ``ProgressBar`` and ``TrainEndCheckpoint`` (all others see raw batches, and are
+        refused).
+    """
+
+    #: Kind of the outputs: "classes", "logits" or "numbers".
+    outputs: ClassVar[str]
     #: Whether a record has one logit, which skorch expects without an axis of its own.
     one_logit: ClassVar[bool] = False
 
@@ -147,6 +182,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if isinstance(self.optimizer, type):
             check_works_on_gradients(self.optimizer)
             self._check_derived()
+        losses.check_fits(self.criterion, self.outputs)
         check_keywords("module", self.module, self.get_params_for("module"))
         if self.max_grad_norm == "rule":
             raise ValueError(
@@ -379,7 +415,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     # --- hooks for each kind of target --------------------------------------------------------------------------------
 
-    @abstractmethod
     def _check_target(self) -> None:
         """Raise for arguments about the target that are wrong for all records."""
 
@@ -423,7 +458,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return args, {**found, "lr": vars(self).get("learning_rate_init_", 1.0)}
 
     def _around(self, grid: bool) -> dict[str, Any]:
-        return search_spaces.factors("lr_factor", self.lr_factor, grid=grid)
+        return step_size.space("lr_factor", self.lr_factor, grid=grid)
 
     def _uses_sgd(self) -> bool:
         return self.optimizer is torch.optim.SGD

@@ -10,18 +10,21 @@ import skorch
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from ..engines import losses
+from .docstrings import documented
 from .labels import encode, indicators
 from .skorch_base import SkorchNet
-from .skorch_nets import MODULE, OTHERS
-
-_THRESHOLD = """
-    threshold : float, default=0.5
-        Probability above which a record has the label."""
 
 
 class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
-    """Classifier with one logit per label."""
+    """Classifier with one logit per label.
+
+    Parameters
+    ----------
+    threshold : float, default=0.5
+        Probability above which a record has the label.
+    """
+
+    outputs = "logits"
 
     def __init__(
         self,
@@ -36,7 +39,6 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
         self.classes = classes
 
     def _check_target(self) -> None:
-        losses.check_for_logits(self.criterion)
         self._check_classes()
         if isinstance(self.threshold, bool) or not 0 <= float(self.threshold) <= 1:
             raise ValueError(f"Found threshold={self.threshold!r}; a probability, in [0, 1], is needed.")
@@ -46,12 +48,19 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
         """Raise for wrong names of labels."""
 
 
+@documented()
 class DPNeuralNetBinaryClassifier(LogitPerLabel):
-    __doc__ = f"""Binary classifier with a module that returns one logit, trained with DP-SGD (Abadi et al. 2016).
-{MODULE}
+    """Binary classifier with a module that returns one logit, trained with DP-SGD (Abadi et al. 2016).
+
+    Parameters
+    ----------
     classes : list of two, default=[0, 1]
-        Labels; the logit belongs to the second.{_THRESHOLD}{OTHERS}
+        Labels; the logit belongs to the second.
+
+    Attributes
+    ----------
     classes_ : ndarray of shape (2,)
+        Labels.
 
     Notes
     -----
@@ -107,12 +116,19 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
         return tags
 
 
+@documented()
 class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
-    __doc__ = f"""A classifier whose records have several labels, or none, trained with DP-SGD (Abadi et al. 2016).
-{MODULE}
+    """A classifier whose records have several labels, or none, trained with DP-SGD (Abadi et al. 2016).
+
+    Parameters
+    ----------
     classes : list, optional
-        Names of the labels, in the order of the columns of y.{_THRESHOLD}{OTHERS}
+        Names of the labels, in the order of the columns of y.
+
+    Attributes
+    ----------
     classes_ : ndarray of shape (n_labels,)
+        Names or numbers of the labels.
 
     Notes
     -----

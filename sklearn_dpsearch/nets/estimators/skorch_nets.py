@@ -10,49 +10,25 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from ..engines import losses
-from . import docstrings
+from .docstrings import documented
 from .labels import encode
 from .skorch_base import SkorchNet
 from .user_modules import array
 
-MODULE = f"""
+
+@documented()
+class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
+    """Classifier with a module of your own, trained with DP-SGD (Abadi et al. 2016).
+
     Parameters
     ----------
-    module : torch.nn.Module class or instance
-        As in skorch; ``module__…`` sets its arguments. It must act on each record alone: as a graph of known
-        operations, or as code without branches on values, which is run on one record at a time. Batch statistics,
-        hooks, and code that keeps something of a forward pass are refused. Parameters are in single precision.
-    criterion : torch.nn.Module class or instance
-        As in skorch; its reduction is set to "sum".{docstrings.settings("optional", "default=10", docstrings.GIVEN)}{
-    docstrings.MEMORY
-}"""
-
-OTHERS = f"""
-    lr : float or "auto", default="auto"
-        Initial step size. "auto", for SGD, Adam and AdamW, derives it from noise, steps and number of records; it falls
-        linearly to zero unless a schedule is given (:doc:`defaults </learn/net_defaults>`).
-    lr_factor : float, default=1.0
-        Factor on the step size, to be searched: its best value changes little with ε and the number of records.
-    average : float, default=0.0
-        Share of the last steps over which the released parameters are averaged.
-    engine : {{"auto", "opacus"}}, default="auto"
-        Source of per-sample gradients. "opacus" takes Opacus's (its validator, its layer rules, its ``DPLSTM``), on
-        Opacus's word; sampling, noise and accounting stay.{docstrings.SEEDS}{docstrings.LONG}
-    train_split : None
-        Only None is allowed: validation inside of a fit would use records without noise.
-    **kwargs : dict
-        As in skorch: ``optimizer``, which must work on given gradients, ``optimizer__param_groups``, ``device``,
-        ``warm_start``, ``predict_nonlinearity``; as ``callbacks`` a list of ``LRScheduler`` (schedules that do not look
-        at losses), ``Freezer``, ``ProgressBar`` and ``TrainEndCheckpoint`` (all others see raw batches, and are
-        refused).{docstrings.ATTRIBUTES}"""
-
-
-class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
-    __doc__ = f"""Classifier with a module of your own, trained with DP-SGD (Abadi et al. 2016).
-{MODULE}
     classes : list
-        Labels in the order of the module's outputs. Required: labels taken from y would tell which ones occur.{OTHERS}
+        Labels in the order of the module's outputs. Required: labels taken from y would tell which ones occur.
+
+    Attributes
+    ----------
     classes_ : ndarray of shape (n_classes,)
+        Labels.
 
     Notes
     -----
@@ -72,6 +48,8 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
     1.08
     """
 
+    outputs = "classes"
+
     def __init__(
         self,
         module: Any,
@@ -88,7 +66,6 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
                 f"{type(self).__name__} needs classes=[...], the labels in the order of the module's outputs: taken "
                 "from y they would tell which labels occur."
             )
-        losses.check_for_classes(self.criterion)
 
     def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
         if shape != (len(self.classes),):
@@ -107,9 +84,9 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
         return found
 
 
+@documented()
 class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
-    __doc__ = f"""Regressor with a module of your own, trained with DP-SGD (Abadi et al. 2016).
-{MODULE}{OTHERS}
+    """Regressor with a module of your own, trained with DP-SGD (Abadi et al. 2016).
 
     Examples
     --------
@@ -123,11 +100,10 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
     (100,)
     """
 
+    outputs = "numbers"
+
     def __init__(self, module: Any, *, criterion: Any = torch.nn.MSELoss, **kwargs: Any) -> None:
         super().__init__(module, criterion=criterion, **kwargs)
-
-    def _check_target(self) -> None:
-        losses.check_for_numbers(self.criterion)
 
     def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
         known = type(self.criterion_) in losses.KNOWN  # others may take other shapes

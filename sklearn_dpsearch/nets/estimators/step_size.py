@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
+from scipy.stats import loguniform
 
 from ..optimizers import PerGroup, Table
 from .settings import Settings
@@ -42,6 +43,8 @@ SHORTEST_PATH = 50.0
 #: Bound √(number of features) of an array ÷ norm of its records: most features are far from their bounds. Records of a
 #: schema are as long as their bound, which stands for this many times as much.
 DENSE = {True: 4.0, False: 1.5}
+#: Multiples of the step size's factor in a search: drawn log-uniformly between the ends, or all three in a grid.
+FACTORS = (0.8, 1.0, 1.25)
 
 
 def shares(decay: Decay, steps: int) -> list[float]:
@@ -172,3 +175,15 @@ def for_sgd(
 def for_adam(decay: Sequence[float], bound: float, *, of_classes: bool) -> float:
     """Step size of Adam: where gradients are mostly noise, each step moves a weight by about the step size."""
     return noise_allowed(bound, of_classes) / math.hypot(*decay)
+
+
+# --- search space -----------------------------------------------------------------------------------------------------
+
+
+def space(name: str, own: float, *, grid: bool) -> dict[str, Any]:
+    """Factors on the step size around the net's own factor, for a search with ``param_distributions="auto"``.
+
+    A derived step size needs no wide search: each candidate alone is a decent model.
+    """
+    low, middle, high = (own * factor for factor in FACTORS)
+    return {name: [low, middle, high] if grid else loguniform(low, high)}

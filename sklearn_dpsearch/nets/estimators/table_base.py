@@ -24,7 +24,7 @@ from ...privacy._types import Neighboring
 from ..optimizers import Table, UpdateRule
 from ..randomness import Seed
 from ..task import TrainingTask
-from . import hidden_layers, layers, search_spaces, step_size
+from . import hidden_layers, layers, step_size
 from .array_records import ArrayRecords
 from .base import DPSGDEstimator
 from .frame_records import FrameRecords
@@ -45,7 +45,47 @@ Solver: TypeAlias = Literal["sgd", "adam", "adamw"]
 class TableNet(DPSGDEstimator):
     """Net of linear layers for a table: records in one of two forms, hidden layers if it has any, and a target.
 
-    The fields are the constructor's arguments, as in each class below.
+    Parameters
+    ----------
+    max_grad_norm : float, "auto" or "rule", default="rule"
+        Clipping norm of a record's gradient. "rule" derives it from public facts: how long a record can be by the
+        schema, or the number of features (:doc:`step size </theory/step_size>`). Smaller norms change the loss that is
+        minimised: classes often stay right, probabilities do not (:doc:`probabilities </learn/probabilities>`). "auto"
+        is automatic clipping (Bu et al. 2023, AUTO-S): every gradient is divided by its norm plus 0.01, so that short
+        ones count as much as long ones. A record whose gradient is not finite contributes nothing.
+    sample_rate : float, default=0.02
+        Probability of each record to be in each batch (Poisson subsampling).
+    max_epochs : float, default=30
+        Passes over the data: ``round(max_epochs / sample_rate)`` steps.
+    solver : {"sgd", "adam", "adamw"}, default="sgd"
+        Optimizer of the noisy gradients.
+    learning_rate : {"linear", "constant"}, default="linear"
+        Schedule of the step size: falling linearly to zero, or constant.
+    learning_rate_init : float or "auto", default="auto"
+        Initial step size. "auto" derives it from noise, steps and number of records, for a fixed total noise in each
+        weight (:doc:`defaults </learn/net_defaults>`).
+    learning_rate_factor : float, default=1.0
+        Factor on the step size, to be searched: its best value changes little with ε and the number of records.
+    momentum : float, default=0.0
+        Momentum of "sgd".
+    alpha : float, default=0.0
+        Strength of the L2 penalty; with "adamw" of the weight decay.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from the parameters of the last ``fit``; the cost adds up in ``privacy_spent_``.
+    device : str, default="cpu"
+        Device of the training.
+
+    Attributes
+    ----------
+    learning_rate_init_ : float
+        Initial step size of the last training.
+    weight_noise_ : float or None
+        Standard deviation of the privacy noise in each weight: an upper bound where the loss is convex and steps are
+        short (:doc:`step size </theory/step_size>`). None after "adam" or "adamw".
+    hidden_layer_sizes_ : tuple of int
+        Outputs of each hidden layer of the fitted net.
+    n_features_in_ : int
+        Number of columns.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -211,7 +251,7 @@ class TableNet(DPSGDEstimator):
 
     def _around(self, grid: bool) -> dict[str, Any]:
         own_layers = hidden_layers.space(self._hidden_layer_sizes) if hasattr(self, "hidden_layer_sizes") else {}
-        return {**search_spaces.factors("learning_rate_factor", self.learning_rate_factor, grid=grid), **own_layers}
+        return {**step_size.space("learning_rate_factor", self.learning_rate_factor, grid=grid), **own_layers}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

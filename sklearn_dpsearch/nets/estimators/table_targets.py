@@ -26,7 +26,23 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class TableClassifier(ClassifierMixin, TableNet):
-    """Net for a table with labels, and probabilities from logits."""
+    """Net for a table with labels, and probabilities from logits.
+
+    Parameters
+    ----------
+    classes : array-like, optional
+        All labels that a record could have. Without ``classes`` the labels are taken from y, which is private only if
+        they are public anyway.
+    class_weight : dict, optional
+        Label ↦ weight of the loss of its records, a constant known without the data; other labels have weight 1.
+        "balanced" would count the labels, and is refused. Weighted gradients are clipped, so weights below 1 have more
+        effect than weights above 1.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, in the order of the columns of ``predict_proba``.
+    """
 
     classes: ArrayLike | None = None
     class_weight: ClassWeight = None
@@ -118,7 +134,14 @@ class TableClassifier(ClassifierMixin, TableNet):
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class TableRegressor(RegressorMixin, TableNet):
-    """Net for a table with numbers, whose predictions lie inside of public bounds."""
+    """Net for a table with numbers, whose predictions lie inside of public bounds.
+
+    Parameters
+    ----------
+    bounds_y : (lower, upper), optional
+        Public bounds of y: targets are clipped to the bounds and mapped to [-1, 1], predictions are mapped back and
+        clipped. Needed for y far outside of [-1, 1], which clipped gradients do not reach.
+    """
 
     bounds_y: scaling.Given | None = None
 
