@@ -251,10 +251,10 @@ class DPSGDEstimator(BaseEstimator):
         """
         if not self._uses_sgd():
             return {}
-        of_classes = not isinstance(self, RegressorMixin)
-        unknown = 1.0 if of_classes else math.inf  # by rule, before the number of inputs is known: no regressor grows
+        # By rule, before the number of inputs is known: no regressor grows.
+        unknown = math.inf if isinstance(self, RegressorMixin) else 1.0
         norm = {"auto": 1.0, "rule": unknown}.get(str(self.max_grad_norm)) or float(self.max_grad_norm)
-        rule = partial(step_size.grown, max_grad_norm=norm, of_classes=of_classes)
+        rule = partial(self._step_rule.grown, max_grad_norm=norm)
         return dict.fromkeys(("learning_rate_init", "lr", "optimizer__lr"), rule)
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
@@ -301,17 +301,17 @@ class DPSGDEstimator(BaseEstimator):
     def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
         """Check the records, initialise the module if ``fresh``, and return inputs and targets."""
 
-    @abstractmethod
     def _in_training(self) -> nn.Module:
         """Module wrapped to take the inputs."""
+        return self.module_
 
     @abstractmethod
     def _training_criterion(self) -> nn.Module:
         """Loss, summed over records."""
 
-    @abstractmethod
     def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
         """Clipping norm from public facts, for ``max_grad_norm="rule"``."""
+        raise AssertionError("refused with the arguments")
 
     @abstractmethod
     def _decay(self, settings: Settings) -> list[float]:
@@ -433,10 +433,14 @@ class DPSGDEstimator(BaseEstimator):
         self, settings: Settings, expected_batch_size: float, bound: float, momentum: float
     ) -> float:
         """Step size from public facts, for records of this bound on their norm."""
-        decay, of_classes = self._decay(settings), not isinstance(self, RegressorMixin)
+        decay = self._decay(settings)
         if not self._uses_sgd():
-            return step_size.for_adam(decay, bound, of_classes=of_classes)
-        return step_size.for_sgd(settings, expected_batch_size, decay, bound, of_classes=of_classes, momentum=momentum)
+            return self._step_rule.for_adam(decay, bound)
+        return self._step_rule.for_sgd(settings, expected_batch_size, decay, bound, momentum)
+
+    @property
+    def _step_rule(self) -> step_size.StepRule:
+        return step_size.OF_NUMBERS if isinstance(self, RegressorMixin) else step_size.OF_CLASSES
 
     def _bound(self, checkpoint: TrainingCheckpoint, task: TrainingTask, given: Given, fresh: bool) -> TrainingTask:
         """Bind a checkpoint to this training, and return the training that goes on."""

@@ -17,7 +17,7 @@ from ...data.rows import ChosenRows
 from ...preprocessing import ColumnShape, Schema, TableEncoder
 from ...preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
 from ..task import with_room
-from . import hidden_layers, layers, scaling, step_size
+from . import hidden_layers, layers, scaling
 from .settings import settings_of
 from .training_records import Given
 
@@ -97,7 +97,8 @@ class FrameRecords:
 
     def bound_on_norm(self) -> float:
         """Bound on the norm of a record of as many dense features, for the step size."""
-        return step_size.DENSE[self.of_classes] * self.encoder.max_norm
+        dense: float = self.net._step_rule.dense
+        return dense * self.encoder.max_norm
 
 
 # --- methods of the nets for data frames ------------------------------------------------------------------------------

@@ -191,9 +191,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             )
         self._check_target()
 
-    def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
-        raise AssertionError("refused with the arguments")
-
     @property
     def writes_files(self) -> bool:
         """Return whether a fit writes its result to files, which candidates of a search must not."""

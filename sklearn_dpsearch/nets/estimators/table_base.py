@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
 from ...data.labels import targets_in
 from ...preprocessing import TableEncoder
@@ -197,9 +196,6 @@ class TableNet(DPSGDEstimator):
         found: hidden_layers.HiddenLayerSizes = getattr(self, "hidden_layer_sizes", ())
         return found
 
-    def _in_training(self) -> nn.Module:
-        return self.module_
-
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "module_")
         device, found = next(self.module_.parameters()).device, [np.empty((0, self._n_outputs()))]
@@ -223,11 +219,10 @@ class TableNet(DPSGDEstimator):
             self.weight_noise_ = math.hypot(before, added)
 
     def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
-        records, decay, of_classes = self.records_of(self), self._decay(settings), not isinstance(self, RegressorMixin)
-        bound = records.bound_on_norm()
-        step = step_size.unclipped(settings, expected_batch_size, decay, bound, of_classes=of_classes)
+        records, decay = self.records_of(self), self._decay(settings)
+        step = self._step_rule.unclipped(settings, expected_batch_size, decay, records.bound_on_norm())
         gradient = records.gradient_of_residual(self.hidden_layer_sizes_, self._n_outputs())
-        return step_size.clipping_norm(gradient, step * sum(decay), of_classes=of_classes)
+        return self._step_rule.clipping_norm(gradient, step * sum(decay))
 
     def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
         if self.learning_rate_init != "auto":
