@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
 import os
 from abc import abstractmethod
@@ -489,3 +490,12 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _after_training(self) -> None:
         callbacks.save(self, callbacks.sorted_out(self.callbacks).checkpoints)
+
+
+def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
+    """Show the arguments of all skorch nets in the signature of a constructor, which takes them as ``**kwargs``."""
+    shared, own = (inspect.signature(one).parameters for one in (SkorchNet.__init__, constructor))
+    named = {**shared, **own}
+    others = named.pop("kwargs")
+    vars(constructor)["__signature__"] = inspect.Signature([*named.values(), others])
+    return constructor

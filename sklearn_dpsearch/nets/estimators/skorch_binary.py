@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .docstrings import documented
 from .labels import encode, indicators
-from .skorch_base import SkorchNet
+from .skorch_base import SkorchNet, with_shared_arguments
 
 
 class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
@@ -26,6 +26,7 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
 
     outputs = "logits"
 
+    @with_shared_arguments
     def __init__(
         self,
         module: Any,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..engines import losses
 from .docstrings import documented
 from .labels import encode
-from .skorch_base import SkorchNet
+from .skorch_base import SkorchNet, with_shared_arguments
 from .user_modules import array
 
 
@@ -50,6 +50,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
 
     outputs = "classes"
 
+    @with_shared_arguments
     def __init__(
         self,
         module: Any,
@@ -102,6 +103,7 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
 
     outputs = "numbers"
 
+    @with_shared_arguments
     def __init__(self, module: Any, *, criterion: Any = torch.nn.MSELoss, **kwargs: Any) -> None:
         super().__init__(module, criterion=criterion, **kwargs)
 
