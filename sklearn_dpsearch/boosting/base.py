@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import joblib
 import numpy as np
@@ -72,7 +72,7 @@ class GradientBoosting(CalibratedModel):
     #: Records may come as ``ChosenRows``: a search need not copy those that train.
     takes_chosen_rows = True
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CalibratedModel._parameter_constraints,
         "schema": [Mapping],
         "target": [None, str],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -115,7 +115,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     True
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **GradientBoosting._parameter_constraints,
         "classes": ["array-like", None],
     }
@@ -154,7 +154,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
-        return _log_chances(self.decision_function(X))
+        return log_chances(self.decision_function(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, shape (n_samples, n_classes)."""
@@ -173,7 +173,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         ndarray of shape (n_samples, n_classes)
         """
         for outputs in self._staged_outputs(X):
-            yield np.exp(_log_chances(self._logits(outputs)))
+            yield np.exp(log_chances(self._logits(outputs)))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Labels that are most probable after each round.
@@ -263,7 +263,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
     True
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **GradientBoosting._parameter_constraints,
         "bounds_y": [None, tuple, list],
         "max_residual": [Interval(numbers.Real, 0, 2, closed="right")],
@@ -351,7 +351,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         return tags
 
 
-def _log_chances(logits: Array) -> Array:
+def log_chances(logits: Array) -> Array:
     """Logarithms of probabilities, shape (n_samples, n_classes), from logits of classes or of the second one alone."""
     both = np.column_stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits
     found: Array = log_softmax(both, axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
@@ -29,7 +29,7 @@ class CalibratedModel(BaseEstimator):
     #: Without a seed, the noise comes from the operating system, in each fit.
     secure_without_seed = True
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "target_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
         "target_delta": [None, Interval(numbers.Real, 0, 1, closed="neither")],
         "target_mu": [None, Interval(numbers.Real, 0, None, closed="neither")],

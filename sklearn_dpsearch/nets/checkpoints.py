@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 from torch import nn
 
 from ..privacy import PrivacyError, compose, from_dict
-from ..privacy.guarantees.serialization import VERSION, written
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.release import Release
 
@@ -135,8 +134,6 @@ def _written(spent: PrivacySpent) -> dict[str, Any]:
 
 def _statement(found: Mapping[str, Any]) -> PrivacySpent:
     """Read a statement from plain values; the file may come from an untrusted source."""
-    if "type" in found:
-        return _statement(from_0_1_0(found))
     release = found["release"]
     return PrivacySpent(
         guarantee=from_dict(found["guarantee"]),
@@ -148,38 +145,3 @@ def _statement(found: Mapping[str, Any]) -> PrivacySpent:
         unit=str(found["unit"]),
         release=None if release is None else Release.from_dict(release),
     )
-
-
-def from_0_1_0(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a statement of version 0.1.0, which named modules of the library, to the present layout."""
-    _, fields = _named(found, "PrivacySpent")
-    parts = [_named(part, "Component")[1] for part in fields["components"]["tuple"]]
-    return {
-        "guarantee": {"version": VERSION, **_plain(fields["guarantee"])},
-        "delta": fields["delta"],
-        "components": [
-            {"name": part["name"], "guarantee": {"version": VERSION, **_plain(part["guarantee"])}} for part in parts
-        ],
-        "assumptions": fields["assumptions"]["tuple"],
-        "unit": fields["unit"],
-        "release": None,
-    }
-
-
-def _named(found: Mapping[str, Any], wanted: str = "") -> tuple[str, Mapping[str, Any]]:
-    """The class of a value that version 0.1.0 wrote, and its fields."""
-    kind = str(found.get("type", "")).rpartition(".")[2]
-    if not kind or (wanted and kind != wanted):
-        raise PrivacyError(f"Found {kind or 'nothing'!r} in a note of what parameters cost; {wanted} is needed.")
-    return kind, found["fields"]
-
-
-def _plain(value: Any) -> Any:
-    """Convert a part of a guarantee for ``privacy.from_dict``."""
-    if not isinstance(value, Mapping):
-        return written(value)
-    if "type" in value:
-        kind, fields = _named(value)
-        return {"kind": kind, **{name: _plain(one) for name, one in fields.items()}}
-    ((form, values),) = value.items()
-    return {"array": [written(float(one)) for one in values]} if form == "array" else [_plain(one) for one in values]

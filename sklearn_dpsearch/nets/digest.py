@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.parameter import is_lazy
 
 #: Packages whose code is recognised by its version alone.
 LIBRARIES = frozenset({"builtins", "numpy", "sklearn", "skorch", "torch", __name__.partition(".")[0]})
@@ -52,9 +51,7 @@ def _name(kind: Any) -> str:
 
 def _inside(thing: Any) -> Iterator[object]:
     """Everything that tells an object from others of its type."""
-    if is_lazy(thing):  # without values yet
-        yield _name(type(thing))
-    elif isinstance(thing, torch.Tensor):
+    if isinstance(thing, torch.Tensor):
         yield from _inside(thing.detach().cpu().contiguous().numpy())
     elif isinstance(thing, np.ndarray) and thing.dtype != object:
         yield f"{thing.dtype}{thing.shape}"

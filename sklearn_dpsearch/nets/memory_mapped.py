@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..data.rows import ChosenRows
-from .task import Records, rows_at, with_empty_row
+from .task import Records, rows_at, with_empty_row, with_room
 
 #: Least bytes of an array in a file whose rows stay there. A smaller array is read once, which makes training faster:
 #: on a CPU by up to a quarter (``examples/benchmarks/large_data.py --speed``), elsewhere by more.
@@ -26,6 +25,31 @@ def stays_in_file(X: Any, device: Any) -> bool:
     """Return whether records are (rows of) a large array in a file: ``np.memmap``, ``np.load(…, mmap_mode="r")``."""
     data = X.data if isinstance(X, ChosenRows) else X
     return isinstance(data, np.memmap) and data.nbytes >= LARGE.get(torch.device(device).type, ELSEWHERE)
+
+
+def converted(
+    rows: ChosenRows, how: Hashable, dtype: torch.dtype, convert: Callable[[NDArray[Any]], torch.Tensor], size: int
+) -> torch.Tensor:
+    """Copy of rows in another form, made in blocks, with room for one more, and kept beside them for the next net.
+
+    Parameters
+    ----------
+    rows : ChosenRows
+    how : hashable
+        Equal for equal conversions.
+    dtype : torch.dtype
+    convert : callable
+        Rows of the array ↦ tensor of inputs, each row by itself.
+    size : int
+        Rows in a block.
+    """
+    if how not in rows.converted:
+        found = with_room(rows.shape, dtype)
+        for places, block in rows.blocks(size):
+            found[places] = convert(block)
+        rows.converted[how] = found
+    kept: torch.Tensor = rows.converted[how]
+    return kept
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,10 +100,3 @@ class MappedRecords(Records):
             return False
         mine, theirs = self.targets, other.targets[: len(other)]
         return mine.dtype == theirs.dtype and mine.shape == theirs.shape and bool(torch.equal(mine.to(theirs), theirs))
-
-    def digest(self) -> torch.Tensor:
-        """Digest of the inputs, for recognition."""
-        digest = hashlib.sha256(repr((self.rows.dtype, self.rows.shape)).encode())
-        for _, block in self.rows.blocks(CHECKED):
-            digest.update(np.ascontiguousarray(self.convert(block).numpy()).data)
-        return torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8)

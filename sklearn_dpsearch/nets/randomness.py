@@ -20,7 +20,7 @@ Seed: TypeAlias = int | Sequence[int] | np.random.RandomState | np.random.SeedSe
 _GLOBAL_GENERATOR = threading.Lock()
 
 #: Random streams of one training, each from its own child of the seed.
-STREAMS = ("coins", "noise", "later parameters", "reading", "rows")
+STREAMS = ("coins", "noise", "reading", "rows")
 
 
 class Secrets:
@@ -108,11 +108,6 @@ def _stream(source: np.random.SeedSequence, name: str) -> np.random.SeedSequence
 def reading_coins(seed: Seed) -> np.random.Generator:
     """Generator for a source of records in one training: independent of batches and noise."""
     return np.random.Generator(np.random.PCG64DXSM(_stream(sequence(seed), "reading")))
-
-
-def later_parameters(seed: Seed) -> np.random.SeedSequence:
-    """Seed of initial parameters made after others of the same net, whose numbers would otherwise repeat."""
-    return _stream(sequence(seed), "later parameters")
 
 
 @contextlib.contextmanager

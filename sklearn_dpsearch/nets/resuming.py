@@ -49,7 +49,7 @@ class TrainingCheckpoint:
         self.released: dict[str, Any] | None = None
 
     def bind(
-        self, task: TrainingTask, arguments: Mapping[str, Any], records: Sequence[torch.Tensor], start: str
+        self, task: TrainingTask, arguments: Mapping[str, Any], records: Sequence[object], start: str
     ) -> TrainingTask:
         """Identify this training, and return it: resumed, it has its original seed and initial parameters."""
         found = marks(task, arguments, records, start)
@@ -70,7 +70,7 @@ class TrainingCheckpoint:
         """Watcher that saves this training. A state that cannot be saved is an error; a full disk costs only time."""
         return SavedTraining(self.store.file(GOING), [task], harmless=OSError)
 
-    def confirm(self, records: Sequence[torch.Tensor]) -> None:
+    def confirm(self, records: Sequence[object]) -> None:
         """Raise a PrivacyError if records that stay in a file have changed since the beginning."""
         if marks_of_records(records) != self._records:
             raise PrivacyError(CHANGED.format(folder=self.store.path))

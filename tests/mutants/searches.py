@@ -605,8 +605,8 @@ MUTANTS = [
         name="hidden part left out of the norm",
         mistake="The clipping norm by rule is that of the linear part: on one column nearly all gradients are clipped.",
         file="nets/estimators/frame_records.py",
-        old="return math.sqrt(encoder.max_norm**2 + 1.0 + hidden)",
-        new="return math.sqrt(encoder.max_norm**2 + 1.0)",
+        old="return math.sqrt(self.encoder.max_norm**2 + 1.0 + of_hidden)",
+        new="return math.sqrt(self.encoder.max_norm**2 + 1.0)",
         tests=("nets/estimators/test_step_size.py::test_the_norm_by_rule_is_larger_with_a_hidden_part",),
     ),
     Mutant(
@@ -641,7 +641,7 @@ MUTANTS = [
         mistake="A fitted net has the encoded records, from which later pictures may be made.",
         file="nets/estimators/frame_records.py",
         old="        return rows, targets\n",
-        new="        self._rows_ = rows\n        return rows, targets\n",
+        new="        self.net._rows_ = rows\n        return rows, targets\n",
         tests=("nets/estimators/test_frame_estimators.py::test_a_fitted_net_keeps_no_record",),
     ),
     Mutant(

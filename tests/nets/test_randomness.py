@@ -21,7 +21,6 @@ from sklearn_dpsearch.nets.randomness import (
     _stream,
     fill_normals,
     global_torch_seed,
-    later_parameters,
     reading_coins,
     sequence,
 )
@@ -304,9 +303,8 @@ def test_every_generator_of_a_training_is_saved():
 
 def test_no_two_streams_of_a_training_draw_the_same():
     own = Secrets(7)
-    generators = [own.coins, own.labels, own._noise, reading_coins(7)]
+    generators = [own.coins, own.rows, own._noise, reading_coins(7)]
     first = [generator.bit_generator.random_raw() for generator in generators]
-    first += [int(later_parameters(7).generate_state(1, np.uint64)[0] >> 1)]
     assert len(set(first)) == len(STREAMS) == len(first)
     words = {tuple(_stream(sequence(7), name).generate_state(4)) for name in STREAMS}
     assert len(words) == len(STREAMS)

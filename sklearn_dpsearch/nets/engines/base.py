@@ -9,11 +9,18 @@ from abc import ABC, abstractmethod
 import torch
 from torch import nn
 
+from ...errors import TrainingError
 from ..layout import Layout
+from .layer_gradients import Share
 from .refusals import in_training
+from .rounding import root_of_sum
 
 #: Added to norms in automatic clipping (Bu et al. 2023, AUTO-S), so that a gradient near 0 stays short.
 STABILITY = 0.01
+#: Bytes in use at once on an accelerator. On a CPU more than a few megabytes would not fit into its caches.
+MEMORY_ELSEWHERE = 2**30
+#: Fewest and most records at once: with fewer, even large products wait for each other.
+LEAST, MOST = 4, 4096
 
 
 class Engine(ABC):
@@ -62,6 +69,43 @@ class Engine(ABC):
         norms : tensor of shape (M, B), optional
             Norms of the inputs by ``rounding.norms_of``, if known: records do not change.
         """
+
+
+class SingleNetEngine(Engine):
+    """Engine for one net at a time, which forms the gradients of a chunk of records at once."""
+
+    #: Most records in a chunk.
+    most: int
+
+    def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
+        if len(trained) != 1:
+            raise TrainingError(f"Expected one net at a time, got {len(trained)}.")
+        for name, parameter in self.template.named_parameters():
+            parameter.data = self.layout.view(name, trained[0], frozen[0])  # moves with the training
+        moving = self.layout.names(trained=True)
+        self._sums = {name: self.layout.view(name, sums[0], sums[0]) for name in moving}
+
+    def add_clipped(
+        self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
+    ) -> None:
+        automatic = None if self.automatic is None else self.automatic[0]
+        for start in range(0, inputs.shape[1], self.most):
+            part = slice(start, start + self.most)
+            shares = self.shares(inputs[0, part], targets[0, part])
+            found = root_of_sum(torch.stack([share.squares() for share in shares.values()]))
+            finite = which_finite(found)
+            factors = clip_factors(found, bounds[0, part], finite, automatic)
+            for name, share in shares.items():
+                share.add(self._sums[name], factors, finite, self.piece)
+
+    @abstractmethod
+    def shares(self, inputs: torch.Tensor, targets: torch.Tensor) -> dict[str, Share]:
+        """Gradients of all records in each trained parameter."""
+
+
+def chunk_size(bytes_at_once: int, numbers: int, most: int) -> int:
+    """Records in a chunk, for this many single-precision numbers per record."""
+    return max(LEAST, min(bytes_at_once // (4 * max(1, numbers)), most))
 
 
 def which_finite(norms: torch.Tensor) -> torch.Tensor | None:

@@ -7,20 +7,15 @@ import functools
 import torch
 from torch import nn
 
-from ...errors import TrainingError
-from .base import Engine, clip_factors, which_finite
+from .base import MEMORY_ELSEWHERE, MOST, SingleNetEngine, chunk_size
 from .graph import Traced
 from .layer_gradients import RULES, Share
-from .rounding import root_of_sum
 
 #: Bytes in use at once: on a CPU more would not fit into its caches, and be slower.
 MEMORY = {"cpu": 2**24}
-MEMORY_ELSEWHERE = 2**30
-#: Fewest and most records at once.
-LEAST, MOST = 4, 4096
 
 
-class LayeredEngine(Engine):
+class LayeredEngine(SingleNetEngine):
     """Nets of one graph, one at a time, whose parameters lie in layers with a rule in ``shares``, each used once.
 
     Layers are watched while the graph runs, slopes in their outputs come from autograd, and the only gradients in
@@ -43,25 +38,9 @@ class LayeredEngine(Engine):
             layer.forward = functools.partial(self._watched, i, layer.forward)
         for parameter in self.template.parameters():
             parameter.requires_grad_(False)
-        room = MEMORY.get(device.type, MEMORY_ELSEWHERE) // (4 * max(1, traced.numbers))
-        self.most = max(LEAST, min(room, MOST))
+        self.most = chunk_size(MEMORY.get(device.type, MEMORY_ELSEWHERE), traced.numbers, MOST)
 
-    def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
-        if len(trained) != 1:
-            raise TrainingError(f"Expected one net at a time, got {len(trained)}.")
-        for name, parameter in self.template.named_parameters():
-            parameter.data = self.layout.view(name, trained[0], frozen[0])
-        moving = self.layout.names(trained=True)
-        self._sums = {name: self.layout.view(name, sums[0], sums[0]) for name in moving}
-
-    def add_clipped(
-        self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
-    ) -> None:
-        for start in range(0, inputs.shape[1], self.most):
-            part = slice(start, start + self.most)
-            self._add(self._shares(inputs[0, part], targets[0, part]), bounds[0, part])
-
-    def _shares(self, inputs: torch.Tensor, targets: torch.Tensor) -> dict[str, Share]:
+    def shares(self, inputs: torch.Tensor, targets: torch.Tensor) -> dict[str, Share]:
         """Contributions of each record to each trained parameter."""
         self._seen: list[tuple[int, torch.Tensor, torch.Tensor]] = []
         loss = self.criterion(self.template(inputs), targets)
@@ -83,10 +62,3 @@ class LayeredEngine(Engine):
             outputs.requires_grad_()
         self._seen.append((i, inputs.detach(), outputs))
         return outputs
-
-    def _add(self, shares: dict[str, Share], bounds: torch.Tensor) -> None:
-        norms = root_of_sum(torch.stack([share.squares() for share in shares.values()]))
-        finite = which_finite(norms)
-        factors = clip_factors(norms, bounds, finite, None if self.automatic is None else self.automatic[0])
-        for name, share in shares.items():
-            share.add(self._sums[name], factors, finite, self.piece)

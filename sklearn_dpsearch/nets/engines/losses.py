@@ -94,54 +94,36 @@ def _softmax(logits: torch.Tensor) -> torch.Tensor:
 
 # --- criteria that do not belong to the outputs ----------------------------------------------------------------------
 
-#: Criteria for classes, not for numbers.
-OF_CLASSES = (nn.CrossEntropyLoss, nn.NLLLoss, nn.BCEWithLogitsLoss, nn.MultiMarginLoss)
+#: Kind of net ↦ criteria that do not fit it, and the rest of the error.
+MISFITS: dict[str, tuple[tuple[type[nn.Module], ...], str]] = {
+    "numbers": (
+        (nn.CrossEntropyLoss, nn.NLLLoss, nn.BCEWithLogitsLoss, nn.MultiMarginLoss),
+        "in a regressor: its outputs are logits or probabilities of classes, not predicted numbers. Use a loss for "
+        "numbers, e.g. torch.nn.MSELoss, or DPNeuralNetClassifier.",
+    ),
+    "logits": (
+        (nn.CrossEntropyLoss, nn.NLLLoss, nn.MultiMarginLoss),
+        "with one output per class, in a classifier with one logit for each yes or no. Use "
+        "torch.nn.BCEWithLogitsLoss, or DPNeuralNetClassifier.",
+    ),
+    "classes": (
+        (nn.BCEWithLogitsLoss, nn.BCELoss),
+        "in a classifier with one output per class. Use torch.nn.CrossEntropyLoss; for one logit "
+        "DPNeuralNetBinaryClassifier; for several labels of a record DPNeuralNetMultiLabelClassifier.",
+    ),
+}
 
 
-def check_for_numbers(criterion: object) -> None:
-    """Raise for a criterion for classes in a regressor.
-
-    Raises
-    ------
-    ValueError
-    """
-    kind = criterion if isinstance(criterion, type) else type(criterion)
-    if issubclass(kind, OF_CLASSES):
-        raise TrainingError(
-            f"Found criterion {kind.__name__} in a regressor: its outputs are logits or probabilities of classes, not "
-            "predicted numbers. Use a loss for numbers, e.g. torch.nn.MSELoss, or DPNeuralNetClassifier."
-        )
-
-
-def check_for_logits(criterion: object) -> None:
-    """Raise for a criterion with one output per class, in a classifier with one logit per label.
-
-    Raises
-    ------
-    ValueError
-    """
-    kind = criterion if isinstance(criterion, type) else type(criterion)
-    if issubclass(kind, (nn.CrossEntropyLoss, nn.NLLLoss, nn.MultiMarginLoss)):
-        raise TrainingError(
-            f"Found criterion {kind.__name__}, which takes one output per class, in a classifier with one logit for "
-            "each yes or no. Use torch.nn.BCEWithLogitsLoss, or DPNeuralNetClassifier."
-        )
-
-
-def check_for_classes(criterion: object) -> None:
-    """Raise for a criterion with one logit per label, in a classifier with one output per class.
+def check_fits(criterion: object, outputs: str) -> None:
+    """Raise for a criterion that does not fit the kind of outputs.
 
     Raises
     ------
     ValueError
     """
-    kind = criterion if isinstance(criterion, type) else type(criterion)
-    if issubclass(kind, (nn.BCEWithLogitsLoss, nn.BCELoss)):
-        raise TrainingError(
-            f"Found criterion {kind.__name__} in a classifier with one output per class. Use "
-            "torch.nn.CrossEntropyLoss; for one logit DPNeuralNetBinaryClassifier; for several labels of a record "
-            "DPNeuralNetMultiLabelClassifier."
-        )
+    kind, (misfits, told) = criterion if isinstance(criterion, type) else type(criterion), MISFITS[outputs]
+    if issubclass(kind, misfits):
+        raise TrainingError(f"Found criterion {kind.__name__} {told}")
 
 
 def check_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None:

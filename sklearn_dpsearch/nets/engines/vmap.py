@@ -14,20 +14,16 @@ import torch
 from torch import nn
 from torch.func import functional_call, grad, vmap
 
-from ...errors import TrainingError
-from .base import Engine, clip_factors, which_finite
-from .rounding import add_products, norms_of, root_of_sum
+from .base import MEMORY_ELSEWHERE, MOST, SingleNetEngine, chunk_size
+from .layer_gradients import Dense, Share
 
 #: Bytes of gradients held at once: on a CPU more would not fit into its caches, and be slower.
 MEMORY = {"cpu": 2**23}
-MEMORY_ELSEWHERE = 2**30
-#: Records at once: with fewer, even large products wait for each other; with more, activations need much memory.
-LEAST = 4
-MOST = {"cpu": 256}
-MOST_ELSEWHERE = 4096
+#: Records at once: with more, activations need much memory.
+MOST_ON = {"cpu": 256}
 
 
-class VmapEngine(Engine):
+class VmapEngine(SingleNetEngine):
     """Any net, one at a time: gradients of single records, clipped and summed.
 
     Parameters
@@ -54,39 +50,21 @@ class VmapEngine(Engine):
                 vars(layer)["forward"] = _Started(type(layer), layer)
         for parameter in self.template.parameters():
             parameter.requires_grad_(False)  # gradients come from torch.func alone, and none is left on a module
-        room = MEMORY.get(device.type, MEMORY_ELSEWHERE) // (4 * max(1, self.layout.trained))
-        self.most = max(LEAST, min(room, MOST.get(device.type, MOST_ELSEWHERE)))
+        room = MEMORY.get(device.type, MEMORY_ELSEWHERE)
+        self.most = chunk_size(room, self.layout.trained, MOST_ON.get(device.type, MOST))
 
-    def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
-        if len(trained) != 1:
-            raise TrainingError(f"Expected one net at a time, got {len(trained)}.")
-        there = dict(self.template.named_parameters())
-        views = {name: self.layout.view(name, trained[0], frozen[0]) for name in self.layout.entries if name in there}
-        moving = [name for name in self.layout.names(trained=True) if name in there]
-        self._trained = {name: views[name] for name in moving}
-        self._frozen = {name: view for name, view in views.items() if name not in self._trained}
-        self._sums = {name: self.layout.view(name, sums[0], sums[0]).view(1, 1, -1) for name in moving}
-
-    def add_clipped(
-        self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
-    ) -> None:
-        for start in range(0, inputs.shape[1], self.most):
-            part = slice(start, start + self.most)
-            self._add(self.gradients(inputs[0, part], targets[0, part]), bounds[0, part])
-
-    def gradients(self, inputs: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Gradient of every record in every trained parameter, shapes (B, size)."""
+    def shares(self, inputs: torch.Tensor, targets: torch.Tensor) -> dict[str, Share]:
         module, criterion = self._fresh()
-        frozen = self._frozen
 
         def loss(trained: Mapping[str, torch.Tensor], record: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-            outputs = functional_call(module, {**trained, **frozen}, (record.unsqueeze(0),))  # a batch of one
+            outputs = functional_call(module, trained, (record.unsqueeze(0),))  # a batch of one
             found: torch.Tensor = criterion(outputs, target.unsqueeze(0)).sum()
             return found
 
+        trained = {name: p for name, p in self.template.named_parameters() if name in self._sums}
         # "different": each record has its own dropout mask, as in a batch.
-        found = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(self._trained, inputs, targets)
-        return {name: gradient.detach().flatten(1) for name, gradient in found.items()}
+        found = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(trained, inputs, targets)
+        return {name: Dense(gradient.detach()) for name, gradient in found.items()}
 
     def _fresh(self) -> tuple[nn.Module, nn.Module]:
         """Copy module and criterion in their initial state, with the given parameters."""
@@ -94,15 +72,6 @@ class VmapEngine(Engine):
             return self.template, self.criterion
         memo: dict[int, Any] = {id(p): p for p in self.template.parameters()}
         return copy.deepcopy(self.template, memo), copy.deepcopy(self.criterion)
-
-    def _add(self, gradients: dict[str, torch.Tensor], bounds: torch.Tensor) -> None:
-        norms = root_of_sum(norms_of(gradients.values()).square_())
-        finite = which_finite(norms)
-        factors = clip_factors(norms, bounds, finite, None if self.automatic is None else self.automatic[0])
-        for name, gradient in gradients.items():
-            if finite is not None:
-                gradient = torch.where(finite.unsqueeze(-1), gradient, 0.0)
-            add_products(self._sums[name], factors[None, :, None], gradient[None], self.piece)
 
 
 class _Started:

@@ -3,41 +3,30 @@
 from __future__ import annotations
 
 import math
-import os
-from typing import Any
+from dataclasses import dataclass, field
 
-from numpy.typing import ArrayLike
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from ...privacy._types import Neighboring
-from ..randomness import Seed
-from . import docstrings, scaling
+from . import scaling
 from .array_records import ArrayRecords
-from .hidden_layers import HiddenLayers, HiddenLayerSizes, NoHiddenLayers
-from .labels import ClassWeight
+from .docstrings import BOUNDS_X, documented
+from .hidden_layers import HiddenLayerSizes
 from .scaling import Array
-from .settings import MaxGradNorm
-from .step_size import Decay, StepSize
-from .table_base import Solver, TableNet
+from .table_base import TableNet
 from .table_targets import TableClassifier, TableRegressor
 
-_LAYERS = """
-    hidden_layer_sizes : tuple of int or "auto", default="auto"
-        Outputs of each hidden layer. "auto": (64,), or (64, 64) for a public number of at least 25,000 records.
-    activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
-        Activation of the hidden layers, by scikit-learn's names."""
-
-_SHARED = docstrings.OPTIMIZATION + docstrings.BOUNDS_X + docstrings.TRAINING
+LAYERS = """
+hidden_layer_sizes : tuple of int or "auto", default="auto"
+    Outputs of each hidden layer. "auto": (64,), or (64, 64) for a public number of at least 25,000 records.
+activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
+    Activation of the hidden layers, by scikit-learn's names."""
 
 
-class DPLogisticRegression(NoHiddenLayers, ArrayRecords, TableClassifier, TableNet):
-    __doc__ = f"""Logistic regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
-
-    Parameters
-    ----------{docstrings.CLASSES}{_SHARED}
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    coef_noise_ : ndarray of the same shape, or None
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    classes_ : ndarray of shape (n_classes,)
+@documented(BOUNDS_X)
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class DPLogisticRegression(TableClassifier):
+    """Logistic regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
 
     Examples
     --------
@@ -48,34 +37,22 @@ class DPLogisticRegression(NoHiddenLayers, ArrayRecords, TableClassifier, TableN
     ((1, 20), 2.0)
     """
 
-    def __init__(
-        self, *, classes: ArrayLike | None = None, class_weight: ClassWeight = None,
-        noise_multiplier: float | None = None,
-        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = None, batch_size: float | None = None,
-        neighboring: Neighboring = "zero_out", max_epochs: float = 30,
-        max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
-        learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
-        alpha: float = 0.0, average: float = 0.0, bounds_X: scaling.Given | None = None, warm_start: bool = False,
-        device: Any = "cpu", max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
-        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
-    ) -> None:  # fmt: skip
-        self._keep(locals())
+    bounds_X: scaling.Given | None = None
 
     @property
     def coef_(self) -> Array:
-        """Weights of the features, in their own units."""
-        return self._of_log_odds(self._map()[0])
+        """Weights of the features, in their own units, shape (1, n_features) or (n_classes, n_features)."""
+        return self._of_log_odds(linear_map(self)[0])
 
     @property
     def intercept_(self) -> Array:
-        """Constant terms."""
-        return self._of_log_odds(self._map()[1])
+        """Constant terms, shape (1,) or (n_classes,)."""
+        return self._of_log_odds(linear_map(self)[1])
 
     @property
     def coef_noise_(self) -> Array | None:
         """Standard deviation of the noise in ``coef_``, in its shape; None if it is not known."""
-        noise = self._map_noise()
+        noise = linear_map_noise(self)
         if noise is None or len(self.classes_) > 2:
             return noise
         return math.sqrt(2.0) * noise[:1]
@@ -85,14 +62,10 @@ class DPLogisticRegression(NoHiddenLayers, ArrayRecords, TableClassifier, TableN
         return values[1:] - values[:1] if len(self.classes_) == 2 else values
 
 
-class DPLinearRegression(NoHiddenLayers, ArrayRecords, TableRegressor, TableNet):
-    __doc__ = f"""Linear regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
-
-    Parameters
-    ----------{docstrings.BOUNDS_Y}{_SHARED}
-    coef_ : ndarray of shape (n_features,)
-    coef_noise_ : ndarray of shape (n_features,) or None
-    intercept_ : float
+@documented(BOUNDS_X)
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class DPLinearRegression(TableRegressor):
+    """Linear regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
 
     Examples
     --------
@@ -103,18 +76,7 @@ class DPLinearRegression(NoHiddenLayers, ArrayRecords, TableRegressor, TableNet)
     ((10,), 3.0)
     """
 
-    def __init__(
-        self, *, bounds_y: scaling.Given | None = None, noise_multiplier: float | None = None,
-        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = None, batch_size: float | None = None,
-        neighboring: Neighboring = "zero_out", max_epochs: float = 30,
-        max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
-        learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
-        alpha: float = 0.0, average: float = 0.0, bounds_X: scaling.Given | None = None, warm_start: bool = False,
-        device: Any = "cpu", max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
-        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
-    ) -> None:  # fmt: skip
-        self._keep(locals())
+    bounds_X: scaling.Given | None = None
 
     @property
     def coef_(self) -> Array:
@@ -130,23 +92,21 @@ class DPLinearRegression(NoHiddenLayers, ArrayRecords, TableRegressor, TableNet)
     @property
     def coef_noise_(self) -> Array | None:
         """Standard deviation of the noise in ``coef_``, in its shape; None if it is not known."""
-        noise, bounds = self._map_noise(), self._target_scale()
+        noise, bounds = linear_map_noise(self), self._target_scale()
         return noise if noise is None else noise[0] * (1.0 if bounds is None else bounds.half)
 
     def _in_units_of_y(self) -> tuple[Array, Array]:
-        weights, constants = self._map()
+        weights, constants = linear_map(self)
         bounds = self._target_scale()
         return (
             (weights, constants) if bounds is None else (weights * bounds.half, constants * bounds.half + bounds.zero)
         )
 
 
-class DPMLPClassifier(HiddenLayers, ArrayRecords, TableClassifier, TableNet):
-    __doc__ = f"""Multi-layer perceptron for classification, trained with DP-SGD (Abadi et al. 2016).
-
-    Parameters
-    ----------{_LAYERS}{docstrings.CLASSES}{_SHARED}{docstrings.WIDTHS}
-    classes_ : ndarray of shape (n_classes,)
+@documented(LAYERS + BOUNDS_X)
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class DPMLPClassifier(TableClassifier):
+    """Multi-layer perceptron for classification, trained with DP-SGD (Abadi et al. 2016).
 
     Examples
     --------
@@ -157,27 +117,15 @@ class DPMLPClassifier(HiddenLayers, ArrayRecords, TableClassifier, TableNet):
     True
     """
 
-    def __init__(
-        self, hidden_layer_sizes: HiddenLayerSizes = "auto", activation: str = "relu", *,
-        classes: ArrayLike | None = None, class_weight: ClassWeight = None, noise_multiplier: float | None = None,
-        target_epsilon: float | None = None,
-        target_delta: float | None = None, target_mu: float | None = None, max_grad_norm: MaxGradNorm = "rule",
-        sample_rate: float | None = None, batch_size: float | None = None,
-        neighboring: Neighboring = "zero_out", max_epochs: float = 30, max_steps: float | None = None,
-        solver: Solver = "sgd", learning_rate: Decay = "linear", learning_rate_init: StepSize = "auto",
-        learning_rate_factor: float = 1.0, momentum: float = 0.0, alpha: float = 0.0, average: float = 0.0,
-        bounds_X: scaling.Given | None = None, warm_start: bool = False, device: Any = "cpu",
-        max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
-        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
-    ) -> None:  # fmt: skip
-        self._keep(locals())
+    hidden_layer_sizes: HiddenLayerSizes = field(default="auto", kw_only=False)
+    activation: str = field(default="relu", kw_only=False)
+    bounds_X: scaling.Given | None = None
 
 
-class DPMLPRegressor(HiddenLayers, ArrayRecords, TableRegressor, TableNet):
-    __doc__ = f"""Multi-layer perceptron for regression, trained with DP-SGD (Abadi et al. 2016).
-
-    Parameters
-    ----------{_LAYERS}{docstrings.BOUNDS_Y}{_SHARED}{docstrings.WIDTHS}
+@documented(LAYERS + BOUNDS_X)
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class DPMLPRegressor(TableRegressor):
+    """Multi-layer perceptron for regression, trained with DP-SGD (Abadi et al. 2016).
 
     Examples
     --------
@@ -188,16 +136,25 @@ class DPMLPRegressor(HiddenLayers, ArrayRecords, TableRegressor, TableNet):
     (500,)
     """
 
-    def __init__(
-        self, hidden_layer_sizes: HiddenLayerSizes = "auto", activation: str = "relu", *,
-        bounds_y: scaling.Given | None = None, noise_multiplier: float | None = None,
-        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = None, batch_size: float | None = None,
-        neighboring: Neighboring = "zero_out", max_epochs: float = 30,
-        max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
-        learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
-        alpha: float = 0.0, average: float = 0.0, bounds_X: scaling.Given | None = None, warm_start: bool = False,
-        device: Any = "cpu", max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
-        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
-    ) -> None:  # fmt: skip
-        self._keep(locals())
+    hidden_layer_sizes: HiddenLayerSizes = field(default="auto", kw_only=False)
+    activation: str = field(default="relu", kw_only=False)
+    bounds_X: scaling.Given | None = None
+
+
+def linear_map(net: TableNet) -> tuple[Array, Array]:
+    """Weights and constants of the last layer, for features in their own units."""
+    check_is_fitted(net, "module_")
+    last, bounds = net.module_[-1], ArrayRecords(net).bounds
+    weights, constants = (found.detach().cpu().numpy().astype(np.float64) for found in (last.weight, last.bias))
+    if bounds is not None:
+        weights = weights / bounds.half
+        constants = constants - (weights * bounds.zero).sum(axis=1)
+    return weights, constants
+
+
+def linear_map_noise(net: TableNet) -> Array | None:
+    """Standard deviation of the noise in the weights of ``linear_map``, in their shape; None if it is not known."""
+    (weights, _), bounds = linear_map(net), ArrayRecords(net).bounds
+    if net.weight_noise_ is None:
+        return None
+    return np.broadcast_to(net.weight_noise_ / (1.0 if bounds is None else bounds.half), weights.shape)

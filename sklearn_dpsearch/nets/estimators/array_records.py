@@ -7,125 +7,99 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 from torch import nn
 
 from ...data.columns import array_of, is_frame
-from ...data.labels import targets_in
 from ...data.rows import ChosenRows
 from ..memory_mapped import CHECKED, MappedRecords, stays_in_file
 from . import hidden_layers, layers, scaling, step_size
-from .scaling import Array, Bounds
+from .scaling import Bounds
 from .training_records import Given
 
 
 class ArrayRecords:
-    """Records as arrays of numbers, scaled to public bounds if there are any, for ``TableNet``."""
+    """Records as arrays of numbers, scaled to public bounds if there are any, for a perceptron.
 
-    _parameter_constraints: dict[str, Any] = {"bounds_X": [None, tuple, list]}
-    bounds_X: scaling.Given | None
-    n_features_in_: int
-    # Of the rest of the net:
-    device: Any
-    module_: nn.Module
-    weight_noise_: float | None
-    _activation: Callable[[], nn.Module]
+    Parameters
+    ----------
+    net : TableNet
+        With ``bounds_X``.
+    """
 
-    def _check_records(self) -> None:
-        self._scale()
+    #: Assumptions about the records, without the name of the net.
+    assumptions: tuple[str, ...] = ()
 
-    def _assumed_of_records(self) -> tuple[str, ...]:
-        return ()
+    def __init__(self, net: Any) -> None:
+        self.net = net
+        self.bounds = None if net.bounds_X is None else Bounds.of_features("bounds_X", net.bounds_X)
 
-    def _scale(self) -> Bounds | None:
-        return None if self.bounds_X is None else Bounds.of_features("bounds_X", self.bounds_X)
-
-    def _checked(self, X: Any, y: Any, fresh: bool) -> tuple[Any, NDArray[Any]]:
-        """Records and targets checked by scikit-learn: an array, or chosen rows without a look at others."""
-        if stays_in_file(X, self.device) and not isinstance(X, ChosenRows):
+    def checked(self, X: Any, y: NDArray[Any], fresh: bool) -> Any:
+        """Records checked by scikit-learn: an array, or chosen rows without a look at others."""
+        if stays_in_file(X, self.net.device) and not isinstance(X, ChosenRows):
             X = ChosenRows(X)
         chosen = isinstance(X, ChosenRows) and X.ndim == 2 and X.dtype.kind in "fiub" and len(X) > 0
         found = X if chosen else _table(X)
-        validate_data(self, X.data if chosen else _named(X, found), y, reset=fresh, skip_check_array=True)
-        y = targets_in(y, isinstance(self, RegressorMixin))
+        validate_data(self.net, X.data if chosen else _named(X, found), reset=fresh, skip_check_array=True)
         if chosen:
             scaling.check_finite(found)
         else:
-            found = check_array(found, input_name="X", estimator=self)
+            found = check_array(found, input_name="X", estimator=self.net)
         check_consistent_length(found, y)
-        return found, y
+        self._check_bounds(found)
+        return found
 
-    def _inputs(self, X: Any, targets: torch.Tensor) -> Given:
-        bounds = self._bounds_of(X)
-        if not stays_in_file(X, self.device):
-            return scaling.single_rows(X, bounds), targets
+    def given(self, X: Any, targets: torch.Tensor) -> Given:
+        """Inputs and targets for training, from checked records."""
+        if not stays_in_file(X, self.net.device):
+            return scaling.single_rows(X, self.bounds), targets
         return MappedRecords(
             rows=X,
-            convert=partial(scaling.single_block, bounds=bounds),
-            how=None if bounds is None else bounds.key,
+            convert=partial(scaling.single_block, bounds=self.bounds),
+            how=None if self.bounds is None else self.bounds.key,
             inputs=torch.zeros((1, X.shape[1])),
             targets=targets,
         )
 
-    def _blocks(self, X: Any) -> Iterator[torch.Tensor]:
+    def blocks(self, X: Any) -> Iterator[torch.Tensor]:
+        """Inputs of the module for unchecked records, in blocks."""
         found = _table(X)
-        validate_data(self, _named(X, found), reset=False, skip_check_array=True)
-        X = check_array(found, input_name="X", estimator=self)
-        bounds = self._bounds_of(X)
+        validate_data(self.net, _named(X, found), reset=False, skip_check_array=True)
+        X = check_array(found, input_name="X", estimator=self.net)
+        self._check_bounds(X)
         for _, block in ChosenRows(X).blocks(CHECKED):
-            yield scaling.single_block(block, bounds)
+            yield scaling.single_block(block, self.bounds)
 
-    def _joined(self, ends: Sequence[int], hidden: Sequence[int], generator: torch.Generator) -> nn.Module:
-        return layers.sequential([ends[0], *hidden, ends[1]], self._activation, generator)
-
-    def _declared(self, name: str) -> Any:
-        return getattr(self, name)
-
-    def _n_inputs(self) -> int:
-        return int(self.n_features_in_)
-
-    def _hidden_by_rule(self, n: float) -> tuple[int, ...]:
-        return hidden_layers.by_rule(n)
-
-    def _gradient_of_residual(self) -> float:
-        return math.hypot(step_size.likely_norm(self.n_features_in_), 1.0)
-
-    def _bound_on_norm(self) -> float:
-        return step_size.bound_on_norm(self.n_features_in_)
-
-    def _bounds_of(self, X: NDArray[Any] | ChosenRows) -> Bounds | None:
-        bounds = self._scale()
+    def _check_bounds(self, X: NDArray[Any] | ChosenRows) -> None:
+        bounds = self.bounds
         if bounds is not None and bounds.lower.ndim and bounds.lower.shape != X.shape[1:]:
             raise ValueError(
                 f"Found bounds_X for {len(bounds.lower)} features and X with {X.shape[1]}. Give one pair of "
                 "numbers, or one number per feature."
             )
-        return bounds
 
-    def _map_noise(self) -> Array | None:
-        """Standard deviation of the noise in the weights of ``_map``, shape (n_outputs, n_features), or None."""
-        weights, bounds = self._map()[0], self._scale()
-        if self.weight_noise_ is None:
-            return None
-        return np.broadcast_to(self.weight_noise_ / (1.0 if bounds is None else bounds.half), weights.shape)
+    # --- the module, and public facts about its gradients -----------------------------------------------------------
 
-    def _map(self) -> tuple[Array, Array]:
-        """Weights and constants of the last layer, for features in their own units."""
-        check_is_fitted(self, "module_")
-        weights, constants = (
-            found.detach().cpu().numpy().astype(np.float64)
-            for found in (self.module_[-1].weight, self.module_[-1].bias)
-        )
-        bounds = self._scale()
-        if bounds is not None:
-            weights = weights / bounds.half
-            constants = constants - (weights * bounds.zero).sum(axis=1)
-        return weights, constants
+    def hidden_by_rule(self, n: float) -> tuple[int, ...]:
+        """Widths of hidden layers for ``n`` records, a public number, where they are not given."""
+        return hidden_layers.by_rule(n)
+
+    def module(
+        self, hidden: Sequence[int], n_outputs: int, activation: Callable[[], nn.Module], generator: torch.Generator
+    ) -> nn.Module:
+        """Module from inputs to outputs, with these hidden layers and its initial parameters."""
+        return layers.sequential([self.net.n_features_in_, *hidden, n_outputs], activation, generator)
+
+    def gradient_of_residual(self, hidden: Sequence[int], n_outputs: int) -> float:
+        """Norm of a long record's gradient for a residual of norm 1, for the clipping norm."""
+        return math.hypot(step_size.likely_norm(self.net.n_features_in_), 1.0)
+
+    def bound_on_norm(self) -> float:
+        """Bound on the norm of a record of as many dense features, for the step size."""
+        return step_size.bound_on_norm(self.net.n_features_in_)
 
 
 def _named(X: Any, found: Any) -> Any:

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -34,14 +34,14 @@ from ..task import TrainingTask
 from ..training import train
 from ..training_progress import TrainingProgress, Watchers
 from . import step_size
-from .cost import ParameterCost
-from .joint_training import KEEPER, PLACES, refuse_checkpoints, shared_records
+from .cost import add_training, costs_before, foreign_parameters, state, total, unfit
+from .joint_training import KEEPER, PLACES, fit_together
 from .seeded_noise import words_of
 from .settings import (
     LEAST_NORM,
     NOISE,
     RATES,
-    SettingArguments,
+    MaxGradNorm,
     Settings,
     check_settings,
     follows_number,
@@ -55,8 +55,51 @@ if TYPE_CHECKING:
 
 
 @linked
-class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
-    """Estimator that trains a torch module with DP-SGD."""
+class DPSGDEstimator(BaseEstimator):
+    """Estimator that trains a torch module with DP-SGD.
+
+    Parameters
+    ----------
+    noise_multiplier : float, optional
+        Standard deviation of the noise ÷ ``max_grad_norm``.
+    target_epsilon, target_delta : float, optional
+        Instead: guarantee of one fit, to which the noise is calibrated.
+    target_mu : float, optional
+        Instead: μ of a Gaussian guarantee of one fit, to which the noise is calibrated at any rate and number of steps.
+    batch_size : float, optional
+        The expected batch size, in place of ``sample_rate``; the rate is ``batch_size`` ÷ the number of records.
+        Together with ``sample_rate`` it is the constant by which sums are divided, and records are not counted.
+    neighboring : {"zero_out", "replace_one"}, default="zero_out"
+        Neighbouring relation: a record is blanked, or replaced by another. The number of records is public. Under
+        "replace_one" DP-SGD costs up to twice as much, and composes with diffprivlib's models.
+    max_steps : int, optional
+        The number of steps, in place of ``max_epochs``.
+    average : float, default=0.0
+        Share of the last steps over which the released parameters are averaged; 0: parameters of the last step.
+    max_physical_batch : int, default=16384
+        Most records in memory at once, over all nets trained together. Affects memory and time, never results.
+    random_state : None, int or RandomState
+        Seeds the initial parameters, which are public. Never the batches or the noise.
+    noise_seed : None, int or RandomState
+        For tests only: it voids the guarantee. Batches and noise follow from the seed, the records, the initial
+        parameters, all arguments and the number of earlier trainings: trainings that differ share no noise.
+    checkpoint : str or Path, optional
+        A folder for this fit alone, in which ``fit`` saves its state. To go on after a crash, call ``fit`` again with
+        the same arguments and records. **As secret as the records**. The same ``fit`` once more returns its release.
+        Not allowed in a search.
+    verbose : {0, 1}, default=0
+        1 shows the steps done, of a public number, and the time left, on standard error.
+
+    Attributes
+    ----------
+    privacy_spent_ : PrivacySpent
+        Cost of all training of the current parameters. Warm starts, ``partial_fit``, and nets that start from the
+        trained module add to it.
+    n_steps_, noise_multiplier_ : int, float
+        Steps and noise of the last training.
+    module_ : torch.nn.Module
+        Trained module, with only its parameters.
+    """
 
     #: Without a seed, batches and noise come from the operating system, in each fit.
     secure_without_seed = True
@@ -64,7 +107,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
     takes_chosen_rows = True
 
     # Checked by scikit-learn; arguments that decide about privacy are checked in ``settings_of``.
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "average": [Interval(numbers.Real, 0, 1, closed="both")],
         "max_physical_batch": [Interval(numbers.Integral, 1, None, closed="left")],
         "checkpoint": [str, os.PathLike, None],
@@ -77,7 +120,18 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         made: Self = super().__new__(cls)
         return made
 
-    # Constructor arguments, besides those of the settings.
+    # Constructor arguments: those of the settings, and others.
+    noise_multiplier: float | None
+    target_epsilon: float | None
+    target_delta: float | None
+    target_mu: float | None
+    max_grad_norm: MaxGradNorm
+    sample_rate: float | None
+    batch_size: float | None
+    neighboring: Neighboring
+    max_epochs: float
+    max_steps: float | None
+    default_rate: ClassVar[float | None] = None
     average: float
     checkpoint: str | os.PathLike[str] | None
     device: Any
@@ -86,8 +140,29 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
     random_state: Seed
     verbose: int
 
-    # Optimizer memory for the next ``partial_fit``.
+    # Of a fitted net: the trained module, and optimizer memory for the next ``partial_fit``.
+    module_: nn.Module
     optimizer_memory_: Memory
+
+    @property
+    def privacy_spent_(self) -> PrivacySpent:
+        """Cost of all training of the current parameters, which carry it with them."""
+        try:
+            found: PrivacySpent = vars(self)["privacy_spent_"]
+        except KeyError:
+            raise AttributeError(
+                f"{type(self).__name__} has no attribute 'privacy_spent_' before it is fitted"
+            ) from None
+        return found
+
+    @privacy_spent_.setter
+    def privacy_spent_(self, spent: PrivacySpent) -> None:
+        """Set the cost that a search states of its released model; earlier costs stay noted."""
+        state(self, spent, *vars(self).get("_inherited_", ()))
+
+    @privacy_spent_.deleter
+    def privacy_spent_(self) -> None:
+        self.__dict__.pop("privacy_spent_")
 
     # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
 
@@ -175,10 +250,10 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         """
         if not self._uses_sgd():
             return {}
-        of_classes = not isinstance(self, RegressorMixin)
-        unknown = 1.0 if of_classes else math.inf  # by rule, before the number of inputs is known: no regressor grows
+        # By rule, before the number of inputs is known: no regressor grows.
+        unknown = math.inf if isinstance(self, RegressorMixin) else 1.0
         norm = {"auto": 1.0, "rule": unknown}.get(str(self.max_grad_norm)) or float(self.max_grad_norm)
-        rule = partial(step_size.grown, max_grad_norm=norm, of_classes=of_classes)
+        rule = partial(self._step_rule.grown, max_grad_norm=norm)
         return dict.fromkeys(("learning_rate_init", "lr", "optimizer__lr"), rule)
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
@@ -225,17 +300,21 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
     def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
         """Check the records, initialise the module if ``fresh``, and return inputs and targets."""
 
-    @abstractmethod
     def _in_training(self) -> nn.Module:
         """Module wrapped to take the inputs."""
+        return self.module_
 
     @abstractmethod
     def _training_criterion(self) -> nn.Module:
         """Loss, summed over records."""
 
-    @abstractmethod
     def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
         """Clipping norm from public facts, for ``max_grad_norm="rule"``."""
+        raise AssertionError("refused with the arguments")
+
+    @abstractmethod
+    def _decay(self, settings: Settings) -> list[float]:
+        """Factor on the step size at each step."""
 
     @abstractmethod
     def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
@@ -249,17 +328,11 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
     def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
         """Hyperparameters that change from step to step."""
 
-    @abstractmethod
     def _before_training(self, settings: Settings, task: TrainingTask) -> None:
         """Take notes of a training that begins."""
 
-    @abstractmethod
     def _after_training(self) -> None:
         """Follow the user's wishes after a complete training."""
-
-    @abstractmethod
-    def _shows_progress(self) -> bool:
-        """Return whether steps done, of a public number, are shown."""
 
     # --- training -------------------------------------------------------------------------------------------------
 
@@ -326,8 +399,8 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
                 if self.target_delta is not None:
                     n = settings.expected_number(number_of(given))
                     check_size_of_delta("target_delta", float(self.target_delta), n)
-                costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
-                self._total(settings, costs)  # relations that cannot be composed fail here, before any spending
+                costs, foreign = costs_before(self, fresh), () if fresh else foreign_parameters(self)
+                total(settings, costs)  # relations that cannot be composed fail here, before any spending
                 task = self._task(settings, given, costs, places)
                 if not fresh and not foreign:
                     task.memory.update(vars(self).get("optimizer_memory_", {}))
@@ -345,13 +418,13 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
                     in_fixed_words(type(self).__name__, work)
                     if checkpoint is not None and isinstance(given, MappedRecords):
                         checkpoint.confirm(held(given))
-                self._add_training(settings, costs, (*foreign, *task.notes))
+                add_training(self, settings, costs, (*foreign, *task.notes))
                 self.optimizer_memory_ = on_cpu(task.memory)
                 if checkpoint is not None:
                     checkpoint.keep(task)
         except BaseException:  # an interrupt too: an unfinished training is not released
             if before is None:
-                self._unfit()
+                unfit(self)
             else:
                 self.module_.load_state_dict(before)
                 if spent is not None:
@@ -360,40 +433,35 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         self._after_training()
 
     def _progress(self, task: TrainingTask) -> list[TrainingProgress]:
-        return [TrainingProgress(type(self).__name__, task.steps)] if self._shows_progress() else []
+        return [TrainingProgress(type(self).__name__, task.steps)] if self.verbose or self._has_progress_bar() else []
+
+    def _has_progress_bar(self) -> bool:
+        return False
+
+    def _derived_step_size(
+        self, settings: Settings, expected_batch_size: float, bound: float, momentum: float
+    ) -> float:
+        """Step size from public facts, for records of this bound on their norm."""
+        decay = self._decay(settings)
+        if not self._uses_sgd():
+            return self._step_rule.for_adam(decay, bound)
+        return self._step_rule.for_sgd(settings, expected_batch_size, decay, bound, momentum)
+
+    @property
+    def _step_rule(self) -> step_size.StepRule:
+        return step_size.OF_NUMBERS if isinstance(self, RegressorMixin) else step_size.OF_CLASSES
 
     def _bound(self, checkpoint: TrainingCheckpoint, task: TrainingTask, given: Given, fresh: bool) -> TrainingTask:
         """Bind a checkpoint to this training, and return the training that goes on."""
         start = "" if fresh else digest(*task.module.state_dict().values(), task.memory)
         return checkpoint.bind(task, {"class": type(self), **self.get_params(deep=False)}, held(given), start)
 
-    @staticmethod
-    def fit_together(models: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
-        """Fit several unfitted nets on the same records, as stacks where they share an architecture.
+    fit_together = staticmethod(fit_together)
 
-        Returns
-        -------
-        list
-            Each net fitted, or None for a net that failed. Results equal those of fitting one after the other; it is
-            faster, and shows no progress.
-
-        Raises
-        ------
-        PrivacyError
-            For a net with ``checkpoint``, which is for one training of one net.
-        """
-        refuse_checkpoints(models)
-        fitted: list[DPSGDEstimator | None] = [None] * len(models)
-        try:
-            for group in shared_records(models, X, y):
-                for i in group.train():
-                    fitted[i] = models[i]
-                    models[i]._after_training()
-        finally:  # an interrupt too: an unfinished training is not released
-            for net, done in zip(models, fitted):
-                if done is None:
-                    net._unfit()
-        return fitted
+    def __getstate__(self) -> dict[str, Any]:
+        """Drop the noise seed from a fitted net: the seed would be enough to undo the noise."""
+        found: dict[str, Any] = super().__getstate__()
+        return {**found, "noise_seed": None} if "privacy_spent_" in found else found
 
 
 def constraints_of(kind: type) -> dict[str, Any]:

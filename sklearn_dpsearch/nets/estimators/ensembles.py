@@ -5,18 +5,18 @@ from __future__ import annotations
 import functools
 import math
 import numbers
-from abc import abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ...boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from ...boosting.estimators import log_chances
 from ...boosting.noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
 from ...preprocessing import Schema
 from ...privacy import Guarantee, calibrate, compose
@@ -25,6 +25,7 @@ from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ..randomness import Seed
 from . import scaling
+from .docstrings import documented
 from .frame_estimators import DPTabularClassifier, DPTabularRegressor
 from .joint_training import PLACES
 from .labels import ClassWeight
@@ -43,27 +44,25 @@ LEAST_WEIGHT = 0.1
 #: Attributes of a model after a successful fit.
 FITTED = ("net_", "boosting_", "net_weight_", "privacy_spent_", "classes_", "n_features_in_", "feature_names_in_")
 
-_DOC = """{kind} of data frames: the mean of a net and of boosting, each with half of the privacy.
 
-    {mean} The two make different errors, so that the mean is about as good as the better one, varies less from fit to
-    fit, and needs no choice between them. The net has the weight 1/2 where n·μ is between 4,000 and 10,000. Above, it
-    has 1/2·√(10,000 ÷ n·μ), because boosting learns more; below, 1/2·√(n·μ ÷ 4,000), because its probabilities suffer
-    less from noise; but at least 1/10. n is the number of records. Weights are free.
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class TabularEnsemble(CalibratedModel):
+    """Two private models of one table, and the composition of their guarantees.
 
     Parameters
     ----------
     schema : Schema or dict
         Columns by name, as ``TableEncoder`` takes them. It is public knowledge.
     target : str, optional
-        Column of the schema that is predicted, and no feature. The schema then states {stated}.{facts}
+        Column of the schema that is predicted, and no feature. The schema then states ``classes``, or ``bounds_y``.
     target_epsilon, target_delta : float, optional
         Guarantee of one fit, to which both models are calibrated.
     target_mu : float, optional
         Instead: μ of the Gaussian guarantee of both together.
     batch_size : float, optional
         Expected batch size of the net, as a constant: by default it follows from the number of records.
-    neighboring : {{"zero_out", "replace_one"}}, default="zero_out"
-        Neighbouring relation, as for ``DPTabular{kind}``.
+    neighboring : {"zero_out", "replace_one"}, default="zero_out"
+        Neighbouring relation, as for the nets for data frames.
     random_state : None, int or RandomState
         Seeds initial weights and cells, which are public. Never the noise.
     noise_seed : None, int or RandomState
@@ -71,35 +70,52 @@ _DOC = """{kind} of data frames: the mean of a net and of boosting, each with ha
 
     Attributes
     ----------
-    net_ : DPTabular{kind}
-    boosting_ : DPGradientBoosting{kind}
+    net_ : DPTabularClassifier or DPTabularRegressor
+        The net.
+    boosting_ : DPGradientBoostingClassifier or DPGradientBoostingRegressor
+        The other model.
     net_weight_ : float
         Weight of the net in the mean.
     privacy_spent_ : PrivacySpent
+        Cost of both models together.
     n_features_in_ : int
+        Number of columns.
     feature_names_in_ : ndarray of str
-        The schema's columns without the target; only after ``fit`` on a data frame.{more}
-"""
+        The schema's columns without the target; only after ``fit`` on a data frame.
 
-
-class TabularEnsemble(CalibratedModel):
-    """Two private models of one table, and the composition of their guarantees."""
+    Notes
+    -----
+    The two make different errors, so that the mean is about as good as the better one, varies less from fit to fit, and
+    needs no choice between them. The net has the weight 1/2 where n·μ is between 4,000 and 10,000. Above, it has
+    1/2·√(10,000 ÷ n·μ), because boosting learns more; below, 1/2·√(n·μ ÷ 4,000), because its probabilities suffer less
+    from noise; but at least 1/10. n is the number of records. Weights are free.
+    """
 
     #: Constructor arguments on which the guarantee depends.
-    privacy_parameters = (*TARGETS, "neighboring")
-
-    _parameter_constraints: dict[str, Any] = {
+    privacy_parameters: ClassVar[tuple[str, ...]] = (*TARGETS, "neighboring")
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CalibratedModel._parameter_constraints,
         "schema": [Mapping],
         "target": [None, str],
         "batch_size": [None, Interval(numbers.Real, 0, None, closed="neither")],
+        "classes": ["array-like", None],
+        "class_weight": [dict, None],
+        "bounds_y": [None, tuple, list],
     }
-    schema: Schema | Mapping[str, Any]
-    target: str | None
-    batch_size: float | None
-    neighboring: Neighboring
-    random_state: Seed
-    noise_seed: Seed
+    #: Net and boosting, the facts about the target that both take, and further arguments of the net.
+    _kinds: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]
+    _facts: ClassVar[tuple[str, ...]]
+    _of_net: ClassVar[dict[str, Any]] = {"sample_rate": RATE}
+
+    schema: Schema | Mapping[str, Any] = field(kw_only=False)
+    target: str | None = None
+    target_epsilon: float | None = None
+    target_delta: float | None = None
+    target_mu: float | None = None
+    batch_size: float | None = None
+    neighboring: Neighboring = "zero_out"
+    random_state: Seed = None
+    noise_seed: Seed = None
 
     @property
     def privacy_spent_(self) -> PrivacySpent:
@@ -188,17 +204,18 @@ class TabularEnsemble(CalibratedModel):
     def _guarantee(self, mu: float) -> Guarantee:
         return compose(*(model.privacy_guarantee() for model in self._models(mu * SHARE)))
 
-    @abstractmethod
     def _models(self, mu: float) -> tuple[Any, Any]:
         """Net and boosting, unfitted, with a guarantee of ``mu`` each."""
+        names = ("schema", "target", "neighboring", "random_state", "noise_seed", *self._facts)
+        shared = {"target_mu": mu, **{name: getattr(self, name) for name in names}}
+        net, boosting = self._kinds
+        return net(**shared, batch_size=self.batch_size, **self._of_net), boosting(**shared)
 
-    def _shared(self, mu: float) -> dict[str, Any]:
-        names = ("schema", "target", "neighboring", "random_state", "noise_seed")
-        return {"target_mu": mu, **{name: getattr(self, name) for name in names}}
-
-    def _mean(self, of_net: Array, of_boosting: Array) -> Array:
-        weight = getattr(self, "net_weight_", WEIGHT)  # models that were saved before there were other weights
-        found: Array = weight * np.asarray(of_net, np.float64) + (1.0 - weight) * of_boosting
+    def _mean(self, method: str, X: Any) -> Array:
+        """Weighted mean of what a method of both models returns."""
+        check_is_fitted(self, "net_")
+        of_net, of_boosting = (getattr(model, method)(X) for model in (self.net_, self.boosting_))
+        found: Array = self.net_weight_ * np.asarray(of_net, np.float64) + (1.0 - self.net_weight_) * of_boosting
         return found
 
     # --- fit ----------------------------------------------------------------------------------------------------------
@@ -243,62 +260,41 @@ class TabularEnsemble(CalibratedModel):
         return self
 
 
+@documented()
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):
-    __doc__ = _DOC.format(
-        kind="Classifier",
-        mean="Logits are averaged: those of ``DPTabularClassifier`` without hidden layers, and of\n"
-        "    ``DPGradientBoostingClassifier``.",
-        stated="``classes``",
-        facts="""
+    """Classifier of data frames: the mean of a net and of boosting, each with half of the privacy.
+
+    Logits are averaged: those of ``DPTabularClassifier`` without hidden layers, and of
+    ``DPGradientBoostingClassifier``.
+
+    Parameters
+    ----------
     classes : array-like, optional
         All labels that a record could have. Without ``classes`` the labels are taken from y, which is private only if
         they are public anyway.
     class_weight : dict, optional
-        Label ↦ weight of its records, a constant known without the data.""",
-        more="\n    classes_ : ndarray of shape (n_classes,)",
-    )
+        Label ↦ weight of its records, a constant known without the data.
 
-    _parameter_constraints: dict[str, Any] = {
-        **TabularEnsemble._parameter_constraints,
-        "classes": ["array-like", None],
-        "class_weight": [dict, None],
-    }
-    classes_: NDArray[Any]
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, in the order of the columns of ``predict_proba``.
+    """
 
-    def __init__(
-        self, schema: Schema | Mapping[str, Any], *, target: str | None = None, classes: ArrayLike | None = None,
-        class_weight: ClassWeight = None, target_epsilon: float | None = None, target_delta: float | None = None,
-        target_mu: float | None = None, batch_size: float | None = None, neighboring: Neighboring = "zero_out",
-        random_state: Seed = None, noise_seed: Seed = None,
-    ) -> None:  # fmt: skip
-        self.schema = schema
-        self.target = target
-        self.classes = classes
-        self.class_weight = class_weight
-        self.target_epsilon = target_epsilon
-        self.target_delta = target_delta
-        self.target_mu = target_mu
-        self.batch_size = batch_size
-        self.neighboring = neighboring
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-
-    def _models(self, mu: float) -> tuple[Any, Any]:
-        shared = {**self._shared(mu), "classes": self.classes, "class_weight": self.class_weight}
-        net = DPTabularClassifier(**shared, batch_size=self.batch_size, sample_rate=RATE, hidden_layer_sizes=())
-        return net, DPGradientBoostingClassifier(**shared)
+    _kinds = (DPTabularClassifier, DPGradientBoostingClassifier)
+    _facts = ("classes", "class_weight")
+    _of_net: ClassVar[dict[str, Any]] = {"sample_rate": RATE, "hidden_layer_sizes": ()}
+    classes: ArrayLike | None = None
+    class_weight: ClassWeight = None
 
     def decision_function(self, X: Any) -> Array:
         """Logits, shape (n_samples, n_classes); with two classes their difference, shape (n_samples,)."""
-        check_is_fitted(self, "net_")
-        return self._mean(self.net_.decision_function(X), self.boosting_.decision_function(X))
+        return self._mean("decision_function", X)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
-        logits = self.decision_function(X)
-        both = np.column_stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits
-        found: Array = log_softmax(both, axis=1)
-        return found
+        return log_chances(self.decision_function(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, shape (n_samples, n_classes)."""
@@ -316,48 +312,26 @@ class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):
         return tags
 
 
+@documented()
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
-    __doc__ = _DOC.format(
-        kind="Regressor",
-        mean="Predictions are averaged: those of ``DPTabularRegressor`` and of ``DPGradientBoostingRegressor``.",
-        stated="``bounds_y``",
-        facts="""
+    """Regressor of data frames: the mean of a net and of boosting, each with half of the privacy.
+
+    Predictions are averaged: those of ``DPTabularRegressor`` and of ``DPGradientBoostingRegressor``.
+
+    Parameters
+    ----------
     bounds_y : (lower, upper), optional
-        Public bounds of y, to which targets and predictions are clipped. Needed without ``target``.""",
-        more="",
-    )
+        Public bounds of y, to which targets and predictions are clipped. Needed without ``target``.
+    """
 
-    _parameter_constraints: dict[str, Any] = {
-        **TabularEnsemble._parameter_constraints,
-        "bounds_y": [None, tuple, list],
-    }
-
-    def __init__(
-        self, schema: Schema | Mapping[str, Any], *, target: str | None = None,
-        bounds_y: scaling.Given | None = None, target_epsilon: float | None = None, target_delta: float | None = None,
-        target_mu: float | None = None, batch_size: float | None = None, neighboring: Neighboring = "zero_out",
-        random_state: Seed = None, noise_seed: Seed = None,
-    ) -> None:  # fmt: skip
-        self.schema = schema
-        self.target = target
-        self.bounds_y = bounds_y
-        self.target_epsilon = target_epsilon
-        self.target_delta = target_delta
-        self.target_mu = target_mu
-        self.batch_size = batch_size
-        self.neighboring = neighboring
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-
-    def _models(self, mu: float) -> tuple[Any, Any]:
-        shared = {**self._shared(mu), "bounds_y": self.bounds_y}
-        net = DPTabularRegressor(**shared, batch_size=self.batch_size, sample_rate=RATE)
-        return net, DPGradientBoostingRegressor(**shared)
+    _kinds = (DPTabularRegressor, DPGradientBoostingRegressor)
+    _facts = ("bounds_y",)
+    bounds_y: scaling.Given | None = None
 
     def predict(self, X: Any) -> Array:
         """Predicted values, shape (n_samples,), inside ``bounds_y``."""
-        check_is_fitted(self, "net_")
-        return self._mean(self.net_.predict(X), self.boosting_.predict(X))
+        return self._mean("predict", X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

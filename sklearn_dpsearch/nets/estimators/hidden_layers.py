@@ -9,10 +9,9 @@ noise (docs/learn/boosting.md).
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from sklearn.utils._param_validation import StrOptions
 from torch import nn
 
 #: Accepted arguments.
@@ -72,47 +71,13 @@ def beside_bins(n: float, signal: float, *, of_classes: bool) -> tuple[int, ...]
     return BESIDE_BINS if of_classes or n < FROM_FOR_NUMBERS else BESIDE_BINS_FOR_NUMBERS
 
 
-def space(own: tuple[int, ...] | None) -> dict[str, Any]:
-    """Hidden layers of the net, without and with one more as wide as the last. "auto": the rule's choice, or many."""
+def space(given: HiddenLayerSizes) -> dict[str, Any]:
+    """Search space: the net's own hidden layers, and one more as wide as the last. "auto": the rule's choice, or many.
+
+    No formula gives width and depth; of the variants measured (examples/benchmarks/perceptrons.py) one more layer gains
+    most and loses least. More passes over the records gain at most half a point, for several times the work.
+    """
+    own = checked(given)
     if own is None:
         return {"hidden_layer_sizes": ["auto", MANY]}
     return {"hidden_layer_sizes": [own, (*own, own[-1] if own else FEW[-1])]}
-
-
-class HiddenLayers:
-    """Hidden layers of the multi-layer perceptrons, for ``TableNet``."""
-
-    _parameter_constraints: dict[str, Any] = {"activation": [StrOptions(set(ACTIVATIONS))]}
-    hidden_layer_sizes: HiddenLayerSizes
-    activation: str
-    _hidden_by_rule: Callable[[float], tuple[int, ...]]
-
-    def _check_layers(self) -> None:
-        checked(self.hidden_layer_sizes)
-
-    def _layer_space(self) -> dict[str, Any]:
-        return space(checked(self.hidden_layer_sizes))
-
-    def _hidden(self, n: float) -> tuple[int, ...]:
-        known = checked(self.hidden_layer_sizes)
-        self.hidden_layer_sizes_ = self._hidden_by_rule(n) if known is None else known
-        return self.hidden_layer_sizes_
-
-    def _activation(self) -> nn.Module:
-        return ACTIVATIONS[self.activation]()
-
-
-class NoHiddenLayers:
-    """Linear models, for ``TableNet``."""
-
-    def _check_layers(self) -> None:
-        pass
-
-    def _layer_space(self) -> dict[str, Any]:
-        return {}
-
-    def _hidden(self, n: float) -> tuple[int, ...]:
-        return ()
-
-    def _activation(self) -> nn.Module:
-        return nn.Identity()

@@ -16,10 +16,9 @@ from ...data.lists import is_list
 from ...data.rows import ChosenRows
 from ...errors import TrainingError
 from ..datasets import ReadRecords
-from ..memory_mapped import CHECKED, MappedRecords
+from ..memory_mapped import CHECKED, MappedRecords, converted
 from ..named_tensors import Inputs, NamedTensors, each
 from ..randomness import global_torch_seed
-from ..task import with_room
 from .user_modules import array, single
 
 #: Targets in the user's form ↦ targets for the loss.
@@ -40,7 +39,7 @@ def inputs_of(X: Any) -> Inputs:
         For values other than numbers, and for parts of different lengths.
     """
     if isinstance(X, ChosenRows) and X.dtype.kind in "fiub":
-        return _converted(X)
+        return converted(X, "single", row_of(X).dtype, block_of, CHECKED)
     if not isinstance(X, Mapping):
         return single(torch.from_numpy(array("X", X)))
     parts = NamedTensors({str(name): single(torch.from_numpy(array(f"X[{name!r}]", part))) for name, part in X.items()})
@@ -48,18 +47,6 @@ def inputs_of(X: Any) -> Inputs:
     if len(set(lengths.values())) != 1:
         raise ValueError(f"Found inputs of different lengths, {lengths}; one row per record is needed in each.")
     return parts
-
-
-def _converted(rows: ChosenRows) -> torch.Tensor:
-    """Rows in single precision, cached beside the given rows for the next net."""
-    how = "single"
-    if how not in rows.converted:
-        converted = with_room(rows.shape, row_of(rows).dtype)
-        for places, block in rows.blocks(CHECKED):
-            converted[places] = block_of(block)
-        rows.converted[how] = converted
-    found: torch.Tensor = rows.converted[how]
-    return found
 
 
 def mapped(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Callable[[Any], torch.Tensor]) -> MappedRecords:

@@ -21,6 +21,7 @@ from ..named_tensors import names_of, tensors_of
 from ..optimizers import on_cpu
 from ..task import HeldRecords, Records, TrainingTask
 from ..training import train_together
+from . import cost
 from .settings import Settings, settings_of
 from .training_records import Given, device_of, number_of, records_of
 
@@ -70,7 +71,7 @@ class SharedRecords:
         done = in_fixed_words(type(self.members[0].net).__name__, work)
         trained = [member for member, well in zip(self.members, done) if well]
         for member in trained:
-            member.net._add_training(member.settings, member.costs, member.task.notes)
+            cost.add_training(member.net, member.settings, member.costs, member.task.notes)
             member.net.optimizer_memory_ = on_cpu(member.task.memory)
         return [member.place for member in trained]
 
@@ -93,8 +94,8 @@ def shared_records(nets: Sequence[Net], X: Any, y: Any) -> list[SharedRecords]:
             net._check_arguments()
             device, given = device_of(net.device), net._prepare(X, y, fresh=True)
             settings = settings_of(net, number_of(given))
-            costs = net._costs_before(fresh=True)
-            net._total(settings, costs)
+            costs = cost.costs_before(net, fresh=True)
+            cost.total(settings, costs)
             keeper = None if isinstance(given, ReadRecords) else keeper
             member = JointMember(place, net, net._task(settings, given, costs, places), settings, costs, keeper)
             group = next((other for other in groups if other.holds(given, device)), None)
@@ -105,11 +106,34 @@ def shared_records(nets: Sequence[Net], X: Any, y: Any) -> list[SharedRecords]:
     return groups
 
 
-def refuse_checkpoints(nets: Sequence[Net]) -> None:
-    """Raise for a net with a checkpoint, which is for one training of one net."""
-    given = [net.checkpoint for net in nets if net.checkpoint is not None]
+def fit_together(models: Sequence[Net], X: Any, y: Any) -> list[Net | None]:
+    """Fit several unfitted nets on the same records, as stacks where they share an architecture.
+
+    Returns
+    -------
+    list
+        Each net fitted, or None for a net that failed. Results equal those of fitting one after the other; it is
+        faster, and shows no progress.
+
+    Raises
+    ------
+    PrivacyError
+        For a net with ``checkpoint``, which is for one training of one net.
+    """
+    given = [net.checkpoint for net in models if net.checkpoint is not None]
     if given:
         raise PrivacyError(
             f"Found checkpoint={str(given[0])!r} on a net that is trained together with others; a checkpoint is for "
             "one training of one net. Set checkpoint=None."
         )
+    fitted: list[Net | None] = [None] * len(models)
+    try:
+        for group in shared_records(models, X, y):
+            for place in group.train():
+                fitted[place] = models[place]
+                models[place]._after_training()
+    finally:  # an interrupt too: an unfinished training is not released
+        for net, done in zip(models, fitted):
+            if done is None:
+                cost.unfit(net)
+    return fitted

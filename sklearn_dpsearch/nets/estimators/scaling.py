@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import assert_all_finite
 
 from ...data.rows import ChosenRows
-from ..memory_mapped import CHECKED
-from ..task import with_room
+from ..memory_mapped import CHECKED, converted
 
 Array: TypeAlias = NDArray[np.float64]
 #: Bounds in the user's form: (lower, upper), two numbers or two arrays with one number per feature.
@@ -99,20 +98,10 @@ class Bounds:
 
 
 def single_rows(values: NDArray[Any] | ChosenRows, bounds: Bounds | None) -> torch.Tensor:
-    """Copy of records in single precision, scaled to the bounds if there are any, with room for one more row.
-
-    For chosen rows the copy is cached beside them, for the next net with equal scaling.
-    """
-    if not isinstance(values, ChosenRows):
-        values = ChosenRows(values)
+    """Copy of records in single precision, scaled to the bounds if there are any, with room for one more row."""
+    rows = values if isinstance(values, ChosenRows) else ChosenRows(values)
     how = None if bounds is None else bounds.key
-    if how not in values.converted:
-        rows = with_room(values.shape, torch.float32)
-        for places, block in values.blocks(BLOCK):
-            rows[places] = single_block(block, bounds)
-        values.converted[how] = rows
-    found: torch.Tensor = values.converted[how]
-    return found
+    return converted(rows, how, torch.float32, lambda block: single_block(block, bounds), BLOCK)
 
 
 def single_block(block: NDArray[Any], bounds: Bounds | None) -> torch.Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import numbers
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
@@ -24,7 +24,7 @@ RATES = ("sample_rate", "batch_size", "max_epochs", "max_steps")
 LEAST_NOISE, MOST_NOISE = 2.0**-6, 2.0**20
 
 
-class SettingArguments:
+class SettingArguments(Protocol):
     """Constructor arguments of every net that decide about one training and its guarantee."""
 
     noise_multiplier: float | None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,19 +17,21 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skorch.utils import to_tensor
 
 from ...privacy import LeakingEstimatorError, PrivacyError
+from ...privacy._types import Neighboring
 from .. import checkpoints
 from ..datasets import ALONE
 from ..engines import losses
 from ..engines.engine_choice import separate
+from ..engines.refusals import refuse
 from ..layout import named_trained
 from ..memory_mapped import stays_in_file
 from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of, written_by_user
 from ..optimizers import Table, check_works_on_gradients
-from ..randomness import global_torch_seed, later_parameters, sequence
-from ..schedules import Scheduler, table_of
-from ..task import TrainingTask
-from . import callbacks, search_spaces, step_size
+from ..randomness import Seed, global_torch_seed, sequence
+from ..schedules import table_of
+from . import callbacks, step_size
 from .base import DPSGDEstimator
+from .cost import remember
 from .input_records import (
     ForPrediction,
     as_arrays,
@@ -38,7 +42,7 @@ from .input_records import (
     reading,
     source_of,
 )
-from .settings import Settings
+from .settings import MaxGradNorm, Settings
 from .step_size import StepSize
 from .training_records import Given
 from .user_modules import (
@@ -46,11 +50,8 @@ from .user_modules import (
     check_keywords,
     check_names,
     copied,
-    give_shapes,
     in_single_precision,
-    is_lazy,
     is_torchs,
-    lacks_parameters,
     outputs_of,
     single,
 )
@@ -61,10 +62,10 @@ if TYPE_CHECKING:
 #: Arguments of a skorch net that would read or show records, with their only allowed value.
 ADAMS = (torch.optim.Adam, torch.optim.AdamW)
 FIXED: dict[str, Any] = {"train_split": None, "compile": False}
-#: Error of skorch's own steps.
-WITHOUT_NOISE = (
-    "Found a call of {}, which would train without noise, and privacy_spent_ would not say so. Use fit, or partial_fit "
-    "to train on; both add noise, and count it."
+#: Assumption about modules and criteria of a user's own, until a fit has shown whether it is needed.
+OWN_CODE = (
+    "where the code of module and criterion is not a graph of known operations, it runs on one record at a time and "
+    "keeps nothing in files, or in other places that cannot be seen from them."
 )
 #: First assumption of a net with ``engine="opacus"``.
 OPACUS = "{}: per-sample gradients are Opacus's (engine='opacus'); that each is of one record alone was not checked."
@@ -73,21 +74,47 @@ PREDICTED = 1024
 
 
 class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
-    """skorch net that trains with DP-SGD."""
+    """skorch net that trains with DP-SGD.
 
-    module: Any
-    criterion: Any
-    optimizer: Any
-    lr: StepSize
-    lr_factor: float
-    engine: str
-    warm_start: bool
-    initialized_: bool
-    n_features_in_: int
+    Parameters
+    ----------
+    module : torch.nn.Module class or instance
+        As in skorch; ``module__…`` sets its arguments. It must act on each record alone: as a graph of known
+        operations, or as code without branches on values, which is run on one record at a time. Batch statistics,
+        hooks, and code that keeps something of a forward pass are refused. Parameters are in single precision.
+    criterion : torch.nn.Module class or instance
+        As in skorch; its reduction is set to "sum".
+    max_grad_norm : float or "auto", default=1.0
+        Clipping norm of a record's gradient. "auto" is automatic clipping (Bu et al. 2023, AUTO-S): every gradient is
+        divided by its norm plus 0.01, so that short ones count as much as long ones. A record whose gradient is not
+        finite contributes nothing.
+    sample_rate : float, optional
+        Probability of each record to be in each batch (Poisson subsampling).
+    max_epochs : float, default=10
+        Passes over the data: ``round(max_epochs / sample_rate)`` steps.
+    lr : float or "auto", default="auto"
+        Initial step size. "auto", for SGD, Adam and AdamW, derives it from noise, steps and number of records; it falls
+        linearly to zero unless a schedule is given (:doc:`defaults </learn/net_defaults>`).
+    lr_factor : float, default=1.0
+        Factor on the step size, to be searched: its best value changes little with ε and the number of records.
+    engine : {"auto", "opacus"}, default="auto"
+        Source of per-sample gradients. "opacus" takes Opacus's (its validator, its layer rules, its ``DPLSTM``), on
+        Opacus's word; sampling, noise and accounting stay.
+    train_split : None
+        Only None is allowed: validation inside of a fit would use records without noise.
+    **kwargs : dict
+        As in skorch: ``optimizer``, which must work on given gradients, ``optimizer__param_groups``, ``device``,
+        ``warm_start``, ``predict_nonlinearity``; as ``callbacks`` a list of ``LRScheduler`` (schedules that do not look
+        at losses), ``Freezer``, ``ProgressBar`` and ``TrainEndCheckpoint`` (all others see raw batches, and are
+        refused).
+    """
+
+    #: Kind of the outputs: "classes", "logits" or "numbers".
+    outputs: ClassVar[str]
     #: Whether a record has one logit, which skorch expects without an axis of its own.
     one_logit: ClassVar[bool] = False
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "lr": [Interval(numbers.Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "engine": [StrOptions({"auto", "opacus"})],
         "lr_factor": [Interval(numbers.Real, 0, None, closed="neither")],
@@ -95,9 +122,25 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     _prefixes = ("module", "criterion", "optimizer", "callbacks", "iterator_valid", "dataset")
 
-    def _set(self, **arguments: Any) -> None:
-        for name, value in arguments.items():
-            setattr(self, name, value)
+    def __init__(
+        self, module: Any, *, criterion: Any, noise_multiplier: float | None = None,
+        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
+        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
+        neighboring: Neighboring = "zero_out", max_epochs: float = 10, max_steps: float | None = None,
+        max_physical_batch: int = 16384, lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0,
+        engine: str = "auto", random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0, train_split: Any = None, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, train_split=train_split,
+            verbose=verbose, **kwargs,
+        )  # fmt: skip
+        self.noise_multiplier, self.target_mu = noise_multiplier, target_mu
+        self.target_epsilon, self.target_delta = target_epsilon, target_delta
+        self.max_grad_norm, self.sample_rate, self.neighboring = max_grad_norm, sample_rate, neighboring
+        self.max_steps, self.max_physical_batch = max_steps, max_physical_batch
+        self.lr_factor, self.average, self.engine = lr_factor, average, engine
+        self.random_state, self.noise_seed, self.checkpoint = random_state, noise_seed, checkpoint
 
     @property
     def _default_callbacks(self) -> list[Any]:
@@ -136,10 +179,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                     f"Found {name}={getattr(self, name)!r}; only {name}={only!r} is possible: validation inside of a "
                     "fit, and what it prints, would use records without noise. Validate in a search, or on public data."
                 )
-        self._schedulers()
+        callbacks.sorted_out(self.callbacks)
         if isinstance(self.optimizer, type):
             check_works_on_gradients(self.optimizer)
             self._check_derived()
+        losses.check_fits(self.criterion, self.outputs)
         check_keywords("module", self.module, self.get_params_for("module"))
         if self.max_grad_norm == "rule":
             raise ValueError(
@@ -147,13 +191,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                 "number: 1.0 for accuracy, several times that for honest probabilities (docs/learn/probabilities.md)."
             )
         self._check_target()
-
-    def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
-        raise AssertionError("refused with the arguments")
-
-    def _schedulers(self) -> tuple[Scheduler, ...]:
-        """Learning-rate schedules of the callbacks."""
-        return callbacks.sorted_out(self.callbacks).schedulers
 
     @property
     def writes_files(self) -> bool:
@@ -170,13 +207,15 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         finally:
             self.verbose = verbose
         self.__dict__.pop("optimizer_memory_", None)
-        self._remember()
+        remember(self)
         return self
 
     def initialize_module(self) -> Self:
         """Make public initial parameters from ``random_state``, never from the user's global generator."""
         with global_torch_seed(sequence(self.random_state)):
             super().initialize_module()
+        if self.engine == "auto":
+            refuse(self.module_)
         in_single_precision(self.module_)
         return self
 
@@ -219,8 +258,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         finally:
             self.batch_size = size
 
+    @torch.no_grad()
     def infer(self, x: Any, **params: Any) -> Any:
-        """Take one forward pass, in single precision."""
+        """Take one forward pass, in single precision. Without gradients: skorch's own steps would add no noise."""
         module = separate(self.module_)  # state kept by forward is dropped with the copy
         if isinstance(x, Mapping):
             outputs = module(**{name: self._as_trained(part) for name, part in x.items()}, **params)
@@ -234,22 +274,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             numbers if getattr(self, "takes_integers_", True) else numbers.float(), device=self.device
         )
         return found
-
-    def fit_loop(self, *args: Any, **kwargs: Any) -> Self:
-        """Raise: skorch's loop trains without noise."""
-        raise LeakingEstimatorError(WITHOUT_NOISE.format("fit_loop"))
-
-    def train_step(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise: skorch's step trains without noise."""
-        raise LeakingEstimatorError(WITHOUT_NOISE.format("train_step"))
-
-    def train_step_single(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise: skorch's step has gradients without noise."""
-        raise LeakingEstimatorError(WITHOUT_NOISE.format("train_step_single"))
-
-    def run_single_epoch(self, *args: Any, **kwargs: Any) -> None:
-        """Raise: skorch's epoch trains without noise, and records losses."""
-        raise LeakingEstimatorError(WITHOUT_NOISE.format("run_single_epoch"))
 
     # --- parameters in files ------------------------------------------------------------------------------------------
 
@@ -283,7 +307,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if notes and notes[-1]:
             checkpoints.place(self.module_, notes[-1])
             self.__dict__["privacy_spent_"] = checkpoints.together(checkpoints.costs(self.module_))
-            self._remember()
+            remember(self)
 
     # --- assumptions -----------------------------------------------------------------------------------------------
 
@@ -291,33 +315,19 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return (OPACUS.format(type(self).__name__),) if self.engine == "opacus" else ()
 
     def _further_assumptions(self) -> tuple[str, ...]:
-        return (*self._origin(), *self._code(), *self._data())
-
-    def _origin(self) -> tuple[str, ...]:
-        """Assumptions about parameters that were not made by this net."""
-        if not isinstance(self.module, torch.nn.Module):
-            return ()
-        given = f"{type(self).__name__}: the initial parameters, given as a"
-        if not checkpoints.costs(self.module):
-            return (f"{given} module instance, hold nothing of the private records.",)
-        apart = () if "module_" in vars(self) else (f"{given} trained module, have a cost that is not part of this.",)
-        return (f"{given} trained module, are as a private training has left them.", *apart)
-
-    def _code(self) -> tuple[str, ...]:
-        """Assumptions about the user's own modules and criteria, until a fit has shown whether they are needed."""
-        if self.engine == "opacus" or "module_" in vars(self):
-            return ()
-        if is_torchs(self.module) and is_torchs(self.criterion):
-            return ()
-        return (
-            f"{type(self).__name__}: where the code of module and criterion is not a graph of known operations, it "
-            "runs on one record at a time and keeps nothing in files, or in other places that cannot be seen from "
-            "them.",
-        )
-
-    def _data(self) -> tuple[str, ...]:
-        """Assumptions about a Dataset, until a fit has shown whether there is one."""
-        return () if "module_" in vars(self) else (f"{type(self).__name__}: if records come from a Dataset, {ALONE}",)
+        name, fitted, trained = type(self).__name__, "module_" in vars(self), isinstance(self.module, torch.nn.Module)
+        found = []
+        if trained and not checkpoints.costs(self.module):
+            found.append("the initial parameters, given as a module instance, hold nothing of the private records.")
+        elif trained:
+            found.append("the initial parameters, given as a trained module, are as a private training has left them.")
+            if not fitted:
+                found.append("the initial parameters, given as a trained module, have a cost that is not part of this.")
+        if not fitted:  # a fit shows whether these are needed
+            if self.engine != "opacus" and not (is_torchs(self.module) and is_torchs(self.criterion)):
+                found.append(OWN_CODE)
+            found.append(f"if records come from a Dataset, {ALONE}")
+        return tuple(f"{name}: {said}" for said in found)
 
     # --- fitting ----------------------------------------------------------------------------------------------------
 
@@ -345,12 +355,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         -------
         self
         """
-        goes_on = self.warm_start and self.initialized_ and not lacks_parameters(self.module_)
-        return self._fit(X, y, fresh=not goes_on, **fit_params)
+        return self._fit(X, y, fresh=not (self.warm_start and self.initialized_), **fit_params)
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, **fit_params: Any) -> Self:
         """Train on from the current parameters; the cost is added to ``privacy_spent_``."""
-        return self._fit(X, y, fresh=not self.initialized_ or lacks_parameters(self.module_), **fit_params)
+        return self._fit(X, y, fresh=not self.initialized_, **fit_params)
 
     def _fit(self, X: Any, y: Any, fresh: bool, **fit_params: Any) -> Self:
         if fit_params:
@@ -365,21 +374,22 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if fresh:
             self.initialize()
         X, y = as_arrays(X, y)
+        given: Given
         if is_source(X):
-            read = reading(source_of(X, y), self._as_taken, self._targets)
-            self._check_outputs(outputs_of(self.module_, read.inputs), read.targets)
-            return read
-        if stays_in_file(X, self.device):
-            found = mapped(X, y, self._as_taken, self._targets)
-            self._check_outputs(outputs_of(self.module_, found.inputs), found.targets)
-            return found
-        if y is None:
+            given = reading(source_of(X, y), self._as_taken, self._targets)
+            targets = given.targets
+        elif stays_in_file(X, self.device):
+            given = mapped(X, y, self._as_taken, self._targets)
+            targets = given.targets
+        elif y is None:
             raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
-        inputs = self._as_taken(inputs_of(X))
-        targets = self._targets(y)
-        check_lengths(inputs, targets)
-        self._check_outputs(outputs_of(self.module_, inputs), targets)
-        return inputs, targets
+        else:
+            inputs, targets = self._as_taken(inputs_of(X)), self._targets(y)
+            check_lengths(inputs, targets)
+            given = inputs, targets
+        if self.output_shape_ is not None:
+            self._check_outputs(self.output_shape_, targets)
+        return given
 
     def _as_taken(self, inputs: Inputs) -> Inputs:
         """Convert inputs for the module, and note their public facts."""
@@ -392,19 +402,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in tensors_of(inputs))
         callbacks.freeze(self.module_, callbacks.sorted_out(self.callbacks).freezers)
         taken = inputs if self.takes_integers_ else each(torch.Tensor.float, inputs)
-        if is_lazy(self.module_):
-            self._give_shapes(taken)
         outputs = outputs_of(self.module_, taken)
-        self.output_rank_ = None if outputs is None else outputs.dim()
+        #: Shape of a record's outputs; None if made-up records do not tell it.
+        self.output_shape_ = None if outputs is None else tuple(outputs.shape[1:])
         return taken
-
-    def _give_shapes(self, inputs: Inputs) -> None:
-        """Make the parameters of lazy layers, from public facts like the others."""
-        lacking = lacks_parameters(self.module_)
-        with global_torch_seed(later_parameters(self.random_state)):
-            give_shapes(self.module_, inputs)
-        if lacking:
-            self._remember()
 
     def _in_training(self) -> torch.nn.Module:
         names = getattr(self, "input_names_", None)
@@ -412,7 +413,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     # --- hooks for each kind of target --------------------------------------------------------------------------------
 
-    @abstractmethod
     def _check_target(self) -> None:
         """Raise for arguments about the target that are wrong for all records."""
 
@@ -421,8 +421,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         """Targets for the loss."""
 
     @abstractmethod
-    def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:
-        """Raise where outputs on made-up records do not fit the targets."""
+    def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
+        """Raise where outputs of this shape per record do not fit the targets."""
 
     # --- the step size ------------------------------------------------------------------------------------------------
 
@@ -438,18 +438,13 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         given = vars(self).get("optimizer__lr", self.lr)
         if given != "auto":
             return self.lr_factor * float(given)
-        decay, bound = self._decay(settings), step_size.bound_on_norm(self.n_features_in_)
-        of_classes = isinstance(self, ClassifierMixin)
-        if not self._uses_sgd():
-            return self.lr_factor * step_size.for_adam(decay, bound, of_classes=of_classes)
+        bound = step_size.bound_on_norm(self.n_features_in_)
         momentum = float(self.get_params_for("optimizer").get("momentum", 0.0))
-        return self.lr_factor * step_size.for_sgd(
-            settings, expected_batch_size, decay, bound, of_classes=of_classes, momentum=momentum
-        )
+        return self.lr_factor * self._derived_step_size(settings, expected_batch_size, bound, momentum)
 
     def _decay(self, settings: Settings) -> list[float]:
         """Shares of a derived step size: falling, unless a schedule is given."""
-        own = self.lr != "auto" or "optimizer__lr" in vars(self) or self._schedulers()
+        own = self.lr != "auto" or "optimizer__lr" in vars(self) or callbacks.sorted_out(self.callbacks).schedulers
         return step_size.shares("constant" if own else "linear", settings.steps)
 
     def get_params_for_optimizer(self, prefix: str, named_parameters: Any, **kwargs: Any) -> Any:
@@ -461,7 +456,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return args, {**found, "lr": vars(self).get("learning_rate_init_", 1.0)}
 
     def _around(self, grid: bool) -> dict[str, Any]:
-        return search_spaces.factors("lr_factor", self.lr_factor, grid=grid)
+        return step_size.space("lr_factor", self.lr_factor, grid=grid)
 
     def _uses_sgd(self) -> bool:
         return self.optimizer is torch.optim.SGD
@@ -480,7 +475,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return self.optimizer(*args, **kwargs)
 
     def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
-        schedulers, per_epoch = self._schedulers(), max(1, round(1 / settings.sample_rate))
+        schedulers, per_epoch = callbacks.sorted_out(self.callbacks).schedulers, max(1, round(1 / settings.sample_rate))
         if not schedulers:
             return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 
@@ -490,11 +485,17 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
         return table
 
-    def _shows_progress(self) -> bool:
-        return bool(self.verbose) or callbacks.sorted_out(self.callbacks).progress
-
-    def _before_training(self, settings: Settings, task: TrainingTask) -> None:
-        pass
+    def _has_progress_bar(self) -> bool:
+        return callbacks.sorted_out(self.callbacks).progress
 
     def _after_training(self) -> None:
         callbacks.save(self, callbacks.sorted_out(self.callbacks).checkpoints)
+
+
+def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
+    """Show the arguments of all skorch nets in the signature of a constructor, which takes them as ``**kwargs``."""
+    shared, own = (inspect.signature(one).parameters for one in (SkorchNet.__init__, constructor))
+    named = {**shared, **own}
+    others = named.pop("kwargs")
+    vars(constructor)["__signature__"] = inspect.Signature([*named.values(), others])
+    return constructor

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -11,64 +10,58 @@ import skorch
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from ...privacy._types import Neighboring
-from ..engines import losses
-from ..randomness import Seed
+from .docstrings import documented
 from .labels import encode, indicators
-from .settings import MaxGradNorm
-from .skorch_base import SkorchNet
-from .skorch_nets import MODULE, OTHERS
-from .step_size import StepSize
+from .skorch_base import SkorchNet, with_shared_arguments
 
-_THRESHOLD = """
+
+class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
+    """Classifier with one logit per label.
+
+    Parameters
+    ----------
     threshold : float, default=0.5
-        Probability above which a record has the label."""
+        Probability above which a record has the label.
+    """
 
+    outputs = "logits"
 
-class LogitPerLabel:
-    """Arguments of the classifiers with one logit per label, for ``SkorchNet``."""
-
-    criterion: Any
-    classes: ArrayLike | None
-    threshold: float
-    _set: Callable[..., None]
-    _check_classes: Callable[[], None]
-
+    @with_shared_arguments
     def __init__(
-        self, module: Any, *, criterion: Any = torch.nn.BCEWithLogitsLoss, noise_multiplier: float | None = None,
-        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
-        neighboring: Neighboring = "zero_out", max_epochs: float = 10,
-        max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
-        threshold: float = 0.5, lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0,
-        engine: str = "auto", random_state: Seed = None, noise_seed: Seed = None,
-        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0, train_split: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(  # type: ignore[call-arg]  # of skorch
-            module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, threshold=threshold,
-            train_split=train_split, verbose=verbose, **kwargs,
-        )  # fmt: skip
-        self._set(
-            noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate,
-            neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch, classes=classes,
-            lr_factor=lr_factor, average=average, engine=engine, random_state=random_state, noise_seed=noise_seed,
-            checkpoint=checkpoint,
-        )  # fmt: skip
+        self,
+        module: Any,
+        *,
+        criterion: Any = torch.nn.BCEWithLogitsLoss,
+        classes: ArrayLike | None = None,
+        threshold: float = 0.5,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(module, criterion=criterion, threshold=threshold, **kwargs)
+        self.classes = classes
 
     def _check_target(self) -> None:
-        losses.check_for_logits(self.criterion)
         self._check_classes()
         if isinstance(self.threshold, bool) or not 0 <= float(self.threshold) <= 1:
             raise ValueError(f"Found threshold={self.threshold!r}; a probability, in [0, 1], is needed.")
 
+    @abstractmethod
+    def _check_classes(self) -> None:
+        """Raise for wrong names of labels."""
 
-class DPNeuralNetBinaryClassifier(LogitPerLabel, SkorchNet, skorch.NeuralNetBinaryClassifier):
-    __doc__ = f"""Binary classifier with a module that returns one logit, trained with DP-SGD (Abadi et al. 2016).
-{MODULE}
+
+@documented()
+class DPNeuralNetBinaryClassifier(LogitPerLabel):
+    """Binary classifier with a module that returns one logit, trained with DP-SGD (Abadi et al. 2016).
+
+    Parameters
+    ----------
     classes : list of two, default=[0, 1]
-        Labels; the logit belongs to the second.{_THRESHOLD}{OTHERS}
+        Labels; the logit belongs to the second.
+
+    Attributes
+    ----------
     classes_ : ndarray of shape (2,)
+        Labels.
 
     Notes
     -----
@@ -102,16 +95,16 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel, SkorchNet, skorch.NeuralNetBina
                 "DPNeuralNetClassifier with one output per class."
             )
 
-    def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:
-        if outputs is not None and outputs.shape[1:] not in ((), (1,)):
+    def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
+        if shape not in ((), (1,)):
             raise ValueError(
-                f"Found outputs of shape {tuple(outputs.shape[1:])} per record; one logit is needed, shape (n,) or "
+                f"Found outputs of shape {shape} per record; one logit is needed, shape (n,) or "
                 "(n, 1). For one output per class use DPNeuralNetClassifier."
             )
 
     def _targets(self, y: Any) -> torch.Tensor:
         found = encode(y, self.classes_).float()
-        return found.unsqueeze(1) if self.output_rank_ != 1 else found
+        return found if self.output_shape_ == () else found.unsqueeze(1)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each record."""
@@ -124,12 +117,19 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel, SkorchNet, skorch.NeuralNetBina
         return tags
 
 
-class DPNeuralNetMultiLabelClassifier(LogitPerLabel, SkorchNet, skorch.NeuralNetBinaryClassifier):
-    __doc__ = f"""A classifier whose records have several labels, or none, trained with DP-SGD (Abadi et al. 2016).
-{MODULE}
+@documented()
+class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
+    """A classifier whose records have several labels, or none, trained with DP-SGD (Abadi et al. 2016).
+
+    Parameters
+    ----------
     classes : list, optional
-        Names of the labels, in the order of the columns of y.{_THRESHOLD}{OTHERS}
+        Names of the labels, in the order of the columns of y.
+
+    Attributes
+    ----------
     classes_ : ndarray of shape (n_labels,)
+        Names or numbers of the labels.
 
     Notes
     -----
@@ -159,15 +159,15 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel, SkorchNet, skorch.NeuralNet
         if len(set(names)) != len(names):
             raise ValueError(f"Found classes={self.classes!r}; a name of its own for each label is needed.")
 
-    def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:
+    def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
         labels = targets.shape[1]
         if self.classes is not None and len(np.asarray(self.classes)) != labels:
             raise ValueError(
                 f"Found {labels} columns in y and {len(np.asarray(self.classes))} classes; one name for each is needed."
             )
-        if outputs is not None and outputs.shape[1:] != (labels,):
+        if shape != (labels,):
             raise ValueError(
-                f"Found outputs of shape {tuple(outputs.shape[1:])} per record and {labels} columns in y; the module "
+                f"Found outputs of shape {shape} per record and {labels} columns in y; the module "
                 "needs one logit for each."
             )
 

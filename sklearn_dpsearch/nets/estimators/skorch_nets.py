@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -10,54 +9,26 @@ import skorch
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from ...privacy._types import Neighboring
 from ..engines import losses
-from ..randomness import Seed
-from . import docstrings
+from .docstrings import documented
 from .labels import encode
-from .settings import MaxGradNorm
-from .skorch_base import SkorchNet
-from .step_size import StepSize
+from .skorch_base import SkorchNet, with_shared_arguments
 from .user_modules import array
 
-MODULE = f"""
+
+@documented()
+class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
+    """Classifier with a module of your own, trained with DP-SGD (Abadi et al. 2016).
+
     Parameters
     ----------
-    module : torch.nn.Module class or instance
-        As in skorch; ``module__…`` sets its arguments. It must act on each record alone: as a graph of known
-        operations, or as code without branches on values, which is run on one record at a time. Batch statistics,
-        hooks, and code that keeps something of a forward pass are refused. Parameters are in single precision.
-    criterion : torch.nn.Module class or instance
-        As in skorch; its reduction is set to "sum".{docstrings.settings("optional", "default=10", docstrings.GIVEN)}{
-    docstrings.MEMORY
-}"""
-
-OTHERS = f"""
-    lr : float or "auto", default="auto"
-        Initial step size. "auto", for SGD, Adam and AdamW, derives it from noise, steps and number of records; it falls
-        linearly to zero unless a schedule is given (:doc:`defaults </learn/net_defaults>`).
-    lr_factor : float, default=1.0
-        Factor on the step size, to be searched: its best value changes little with ε and the number of records.
-    average : float, default=0.0
-        Share of the last steps over which the released parameters are averaged.
-    engine : {{"auto", "opacus"}}, default="auto"
-        Source of per-sample gradients. "opacus" takes Opacus's (its validator, its layer rules, its ``DPLSTM``), on
-        Opacus's word; sampling, noise and accounting stay.{docstrings.SEEDS}{docstrings.LONG}
-    train_split : None
-        Only None is allowed: validation inside of a fit would use records without noise.
-    **kwargs : dict
-        As in skorch: ``optimizer``, which must work on given gradients, ``optimizer__param_groups``, ``device``,
-        ``warm_start``, ``predict_nonlinearity``; as ``callbacks`` a list of ``LRScheduler`` (schedules that do not look
-        at losses), ``Freezer``, ``ProgressBar`` and ``TrainEndCheckpoint`` (all others see raw batches, and are
-        refused).{docstrings.ATTRIBUTES}"""
-
-
-class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
-    __doc__ = f"""Classifier with a module of your own, trained with DP-SGD (Abadi et al. 2016).
-{MODULE}
     classes : list
-        Labels in the order of the module's outputs. Required: labels taken from y would tell which ones occur.{OTHERS}
+        Labels in the order of the module's outputs. Required: labels taken from y would tell which ones occur.
+
+    Attributes
+    ----------
     classes_ : ndarray of shape (n_classes,)
+        Labels.
 
     Notes
     -----
@@ -77,27 +48,18 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
     1.08
     """
 
+    outputs = "classes"
+
+    @with_shared_arguments
     def __init__(
-        self, module: Any, *, criterion: Any = torch.nn.CrossEntropyLoss, noise_multiplier: float | None = None,
-        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
-        neighboring: Neighboring = "zero_out", max_epochs: float = 10,
-        max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
-        lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0, engine: str = "auto",
-        random_state: Seed = None, noise_seed: Seed = None, checkpoint: str | os.PathLike[str] | None = None,
-        verbose: int = 0, train_split: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, classes=classes,
-            train_split=train_split, verbose=verbose, **kwargs,
-        )  # fmt: skip
-        self._set(
-            noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate,
-            neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch,
-            lr_factor=lr_factor, average=average, engine=engine, random_state=random_state, noise_seed=noise_seed,
-            checkpoint=checkpoint,
-        )  # fmt: skip
+        self,
+        module: Any,
+        *,
+        criterion: Any = torch.nn.CrossEntropyLoss,
+        classes: ArrayLike | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(module, criterion=criterion, classes=classes, **kwargs)
 
     def _check_target(self) -> None:
         if self.classes is None or len(self.classes) == 0:
@@ -105,12 +67,11 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
                 f"{type(self).__name__} needs classes=[...], the labels in the order of the module's outputs: taken "
                 "from y they would tell which labels occur."
             )
-        losses.check_for_classes(self.criterion)
 
-    def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:
-        if outputs is not None and outputs.shape[1:] != (len(self.classes),):
+    def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
+        if shape != (len(self.classes),):
             raise ValueError(
-                f"Found outputs of shape {tuple(outputs.shape[1:])} per record and {len(self.classes)} classes; the "
+                f"Found outputs of shape {shape} per record and {len(self.classes)} classes; the "
                 "module needs one output per class (otherwise an error would tell which labels occur). For one logit "
                 "use DPNeuralNetBinaryClassifier."
             )
@@ -124,9 +85,9 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
         return found
 
 
+@documented()
 class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
-    __doc__ = f"""Regressor with a module of your own, trained with DP-SGD (Abadi et al. 2016).
-{MODULE}{OTHERS}
+    """Regressor with a module of your own, trained with DP-SGD (Abadi et al. 2016).
 
     Examples
     --------
@@ -140,35 +101,17 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
     (100,)
     """
 
-    def __init__(
-        self, module: Any, *, criterion: Any = torch.nn.MSELoss, noise_multiplier: float | None = None,
-        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
-        neighboring: Neighboring = "zero_out", max_epochs: float = 10,
-        max_steps: float | None = None, max_physical_batch: int = 16384, lr: StepSize = "auto", lr_factor: float = 1.0,
-        average: float = 0.0, engine: str = "auto", random_state: Seed = None, noise_seed: Seed = None,
-        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0, train_split: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, train_split=train_split,
-            verbose=verbose, **kwargs,
-        )  # fmt: skip
-        self._set(
-            noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate,
-            neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch,
-            lr_factor=lr_factor, average=average, engine=engine, random_state=random_state, noise_seed=noise_seed,
-            checkpoint=checkpoint,
-        )  # fmt: skip
+    outputs = "numbers"
 
-    def _check_target(self) -> None:
-        losses.check_for_numbers(self.criterion)
+    @with_shared_arguments
+    def __init__(self, module: Any, *, criterion: Any = torch.nn.MSELoss, **kwargs: Any) -> None:
+        super().__init__(module, criterion=criterion, **kwargs)
 
-    def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:
+    def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
         known = type(self.criterion_) in losses.KNOWN  # others may take other shapes
-        if outputs is not None and known and outputs.shape[1:] != targets.shape[1:]:
+        if known and shape != targets.shape[1:]:
             raise ValueError(
-                f"Found outputs of shape {tuple(outputs.shape[1:])} and targets of shape {tuple(targets.shape[1:])} "
+                f"Found outputs of shape {shape} and targets of shape {tuple(targets.shape[1:])} "
                 "per record; give the module as many outputs as y has columns."
             )
 

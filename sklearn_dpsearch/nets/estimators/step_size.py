@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import torch
+from scipy.stats import loguniform
 
 from ..optimizers import PerGroup, Table
 from .settings import Settings
@@ -22,26 +24,102 @@ StepSize: TypeAlias = float | Literal["auto"]
 #: Course of the step size.
 Decay: TypeAlias = Literal["linear", "constant"]
 
-#: Standard deviation of the noise in each weight at the end × √ of the bound on the norm of a record. Predicted numbers
-#: suffer from noise that leaves a predicted class unchanged.
-NOISE_FOR_CLASSES, NOISE_FOR_NUMBERS = 0.8, 0.3
-#: Longest step × that bound, for clipping norm 1: with longer steps nets learn no classes, or do not settle on numbers.
-REACH_OF_CLASSES, REACH_OF_NUMBERS = 100.0, 10.0
-#: Longest step towards numbers, which are of size 1, also for short records.
-LONGEST_TO_NUMBERS = 1.0
-#: Longest step to which a searched step size grows where labels are predicted: that of records of norm 10.
-LONGEST_GROWN_TO_CLASSES = 10.0
-
-
-#: Clipping norm by rule ÷ norm of a long record's gradient for a residual of 1: the largest residual of such a record
-#: that is not clipped. Residuals of classes are √2 · (1 − probability of the record's own class) for two classes:
-#: gradients are clipped below a probability of 0.15. Numbers are of size 1, and their residuals smaller.
-RESIDUAL_OF_CLASSES, RESIDUAL_OF_NUMBERS = 1.2, 0.5
 #: Shortest way that gradients of norm 1 must move the weights in total: where noise leaves less, the norm is smaller.
 SHORTEST_PATH = 50.0
-#: Bound √(number of features) of an array ÷ norm of its records: most features are far from their bounds. Records of a
-#: schema are as long as their bound, which stands for this many times as much.
-DENSE_FOR_CLASSES, DENSE_FOR_NUMBERS = 4.0, 1.5
+#: Multiples of the step size's factor in a search: drawn log-uniformly between the ends, or all three in a grid.
+FACTORS = (0.8, 1.0, 1.25)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepRule:
+    """Step sizes and clipping norms from public facts, for predicted labels or for predicted numbers.
+
+    Parameters
+    ----------
+    noise : float
+        Standard deviation of the noise in each weight at the end × √ of the bound on the norm of a record.
+    reach : float
+        Longest step × that bound, for clipping norm 1: with longer steps nets learn no classes, or do not settle on
+        numbers.
+    longest : float
+        Longest step, also for short records.
+    longest_grown : float
+        Longest step to which a searched step size grows.
+    residual : float
+        Clipping norm by rule ÷ norm of a long record's gradient for a residual of 1: the largest residual of such a
+        record that is not clipped.
+    dense : float
+        Bound √(number of features) of an array ÷ norm of its records: most features are far from their bounds. Records
+        of a schema are as long as their bound, which stands for this many times as much.
+    """
+
+    noise: float
+    reach: float
+    longest: float
+    longest_grown: float
+    residual: float
+    dense: float
+
+    def noise_allowed(self, bound: float) -> float:
+        """Standard deviation of the noise in each weight at the end."""
+        return self.noise / math.sqrt(bound)
+
+    def longest_step(self, bound: float) -> float:
+        """Longest step for clipping norm 1."""
+        return min(self.reach / bound, self.longest)
+
+    def unclipped(self, settings: Settings, expected_batch_size: float, decay: Sequence[float], bound: float) -> float:
+        """Initial step size of SGD for clipping norm 1, without momentum.
+
+        Parameters
+        ----------
+        settings : Settings
+        expected_batch_size : float
+        decay : sequence of float
+            Factor on the step size at each step.
+        bound : float
+            Bound on the norm of a record.
+        """
+        per_step = settings.noise * math.hypot(*decay) / expected_batch_size  # noise in a weight for a step size of 1
+        return min(self.noise_allowed(bound) / per_step, self.longest_step(bound))
+
+    def for_sgd(
+        self, settings: Settings, expected_batch_size: float, decay: Sequence[float], bound: float, momentum: float
+    ) -> float:
+        """Initial step size of SGD, as ``unclipped`` for the clipping norm of the settings, which is known.
+
+        Momentum: in total, each gradient moves the weights by 1 ÷ (1 − momentum) steps.
+        """
+        assert settings.max_grad_norm is not None
+        whole = self.unclipped(settings, expected_batch_size, decay, bound)
+        return whole * (1.0 - momentum) / settings.max_grad_norm
+
+    def for_adam(self, decay: Sequence[float], bound: float) -> float:
+        """Step size of Adam: where gradients are mostly noise, each step moves a weight by about the step size."""
+        return self.noise_allowed(bound) / math.hypot(*decay)
+
+    def clipping_norm(self, gradient: float, path: float) -> float:
+        """Clipping norm by rule.
+
+        Parameters
+        ----------
+        gradient : float
+            Norm of a long record's gradient for a residual of norm 1.
+        path : float
+            Distance by which steps of clipping norm 1 move the weights in total, along a gradient of norm 1.
+        """
+        return min(self.residual * gradient, max(1.0, path / SHORTEST_PATH))
+
+    def grown(self, rate: float, n_tune: float, n_final: float, *, max_grad_norm: float) -> float:
+        """Scale a step size found on few records to many: in proportion, at most to a long step, never downwards."""
+        return min(rate * (n_final / n_tune), max(rate, self.longest_grown / max_grad_norm))
+
+
+#: Residuals are √2 · (1 − probability of the record's own class) for two classes: gradients are clipped below a
+#: probability of 0.15. A searched step size grows to that of records of norm 10.
+OF_CLASSES = StepRule(noise=0.8, reach=100.0, longest=math.inf, longest_grown=10.0, residual=1.2, dense=4.0)
+#: Numbers are of size 1, and their residuals smaller. They suffer from noise that leaves a predicted class unchanged.
+OF_NUMBERS = StepRule(noise=0.3, reach=10.0, longest=1.0, longest_grown=1.0, residual=0.5, dense=1.5)
 
 
 def shares(decay: Decay, steps: int) -> list[float]:
@@ -66,22 +144,6 @@ def scheduled(start: float, decay: Sequence[float]) -> Callable[[torch.optim.Opt
 def bound_on_norm(n_features: int) -> float:
     """Largest norm of a record of ``n_features`` features, each between -1 and 1."""
     return math.sqrt(max(n_features, 1))
-
-
-def clipping_norm(gradient: float, path: float, *, of_classes: bool) -> float:
-    """Clipping norm by rule.
-
-    Parameters
-    ----------
-    gradient : float
-        Norm of a long record's gradient for a residual of norm 1.
-    path : float
-        Distance by which steps of clipping norm 1 move the weights in total, along a gradient of norm 1.
-    of_classes : bool
-        Whether labels are predicted, or numbers.
-    """
-    whole = (RESIDUAL_OF_CLASSES if of_classes else RESIDUAL_OF_NUMBERS) * gradient
-    return min(whole, max(1.0, path / SHORTEST_PATH))
 
 
 def likely_norm(n_features: int) -> float:
@@ -115,60 +177,13 @@ def noise_in_weight(
     return step * in_gradient * math.hypot(*kept) / (1.0 - momentum)
 
 
-def longest_step(bound: float, of_classes: bool) -> float:
-    """Longest step for clipping norm 1, towards classes or towards numbers."""
-    return REACH_OF_CLASSES / bound if of_classes else min(REACH_OF_NUMBERS / bound, LONGEST_TO_NUMBERS)
+# --- search space -----------------------------------------------------------------------------------------------------
 
 
-def grown(rate: float, n_tune: float, n_final: float, *, max_grad_norm: float, of_classes: bool) -> float:
-    """Scale a step size found on few records to many: in proportion, at most to a long step, and never downwards."""
-    longest = LONGEST_GROWN_TO_CLASSES if of_classes else LONGEST_TO_NUMBERS
-    return min(rate * (n_final / n_tune), max(rate, longest / max_grad_norm))
+def space(name: str, own: float, *, grid: bool) -> dict[str, Any]:
+    """Factors on the step size around the net's own factor, for a search with ``param_distributions="auto"``.
 
-
-def noise_allowed(bound: float, of_classes: bool) -> float:
-    """Standard deviation of the noise in each weight at the end."""
-    return (NOISE_FOR_CLASSES if of_classes else NOISE_FOR_NUMBERS) / math.sqrt(bound)
-
-
-def unclipped(
-    settings: Settings, expected_batch_size: float, decay: Sequence[float], bound: float, *, of_classes: bool
-) -> float:
-    """Initial step size of SGD for clipping norm 1, without momentum.
-
-    Parameters
-    ----------
-    settings : Settings
-    expected_batch_size : float
-    decay : sequence of float
-        Factor on the step size at each step.
-    bound : float
-        Bound on the norm of a record.
-    of_classes : bool
-        Whether labels are predicted, or numbers.
+    A derived step size needs no wide search: each candidate alone is a decent model.
     """
-    per_step = settings.noise * math.hypot(*decay) / expected_batch_size  # noise in a weight for a step size of 1
-    return min(noise_allowed(bound, of_classes) / per_step, longest_step(bound, of_classes))
-
-
-def for_sgd(
-    settings: Settings,
-    expected_batch_size: float,
-    decay: Sequence[float],
-    bound: float,
-    *,
-    of_classes: bool,
-    momentum: float = 0.0,
-) -> float:
-    """Initial step size of SGD, as ``unclipped`` for the clipping norm of the settings, which is known.
-
-    Momentum: in total, each gradient moves the weights by 1 ÷ (1 − momentum) steps.
-    """
-    assert settings.max_grad_norm is not None
-    whole = unclipped(settings, expected_batch_size, decay, bound, of_classes=of_classes)
-    return whole * (1.0 - momentum) / settings.max_grad_norm
-
-
-def for_adam(decay: Sequence[float], bound: float, *, of_classes: bool) -> float:
-    """Step size of Adam: where gradients are mostly noise, each step moves a weight by about the step size."""
-    return noise_allowed(bound, of_classes) / math.hypot(*decay)
+    low, middle, high = (own * factor for factor in FACTORS)
+    return {name: [low, middle, high] if grid else loguniform(low, high)}

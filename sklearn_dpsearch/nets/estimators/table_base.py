@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import numbers
+import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
+from ...data.labels import targets_in
+from ...preprocessing import TableEncoder
+from ...privacy._types import Neighboring
 from ..optimizers import Table, UpdateRule
+from ..randomness import Seed
 from ..task import TrainingTask
-from . import layers, search_spaces, step_size
+from . import hidden_layers, layers, step_size
+from .array_records import ArrayRecords
 from .base import DPSGDEstimator
+from .frame_records import FrameRecords
 from .scaling import Array
-from .settings import Settings
+from .settings import MaxGradNorm, Settings
 from .step_size import Decay, StepSize
 from .training_records import Given
 
@@ -34,13 +40,54 @@ RATE = 0.02
 Solver: TypeAlias = Literal["sgd", "adam", "adamw"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class TableNet(DPSGDEstimator):
-    """Net of linear layers for a table."""
+    """Net of linear layers for a table: records in one of two forms, hidden layers if it has any, and a target.
 
-    #: Standard deviation of the noise in each weight, as ``step_size.noise_in_weight`` has it.
-    weight_noise_: float | None
+    Parameters
+    ----------
+    max_grad_norm : float, "auto" or "rule", default="rule"
+        Clipping norm of a record's gradient. "rule" derives it from public facts: how long a record can be by the
+        schema, or the number of features (:doc:`step size </theory/step_size>`). Smaller norms change the loss that is
+        minimised: classes often stay right, probabilities do not (:doc:`probabilities </learn/probabilities>`). "auto"
+        is automatic clipping (Bu et al. 2023, AUTO-S): every gradient is divided by its norm plus 0.01, so that short
+        ones count as much as long ones. A record whose gradient is not finite contributes nothing.
+    sample_rate : float, default=0.02
+        Probability of each record to be in each batch (Poisson subsampling).
+    max_epochs : float, default=30
+        Passes over the data: ``round(max_epochs / sample_rate)`` steps.
+    solver : {"sgd", "adam", "adamw"}, default="sgd"
+        Optimizer of the noisy gradients.
+    learning_rate : {"linear", "constant"}, default="linear"
+        Schedule of the step size: falling linearly to zero, or constant.
+    learning_rate_init : float or "auto", default="auto"
+        Initial step size. "auto" derives it from noise, steps and number of records, for a fixed total noise in each
+        weight (:doc:`defaults </learn/net_defaults>`).
+    learning_rate_factor : float, default=1.0
+        Factor on the step size, to be searched: its best value changes little with ε and the number of records.
+    momentum : float, default=0.0
+        Momentum of "sgd".
+    alpha : float, default=0.0
+        Strength of the L2 penalty; with "adamw" of the weight decay.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from the parameters of the last ``fit``; the cost adds up in ``privacy_spent_``.
+    device : str, default="cpu"
+        Device of the training.
 
-    _parameter_constraints: dict[str, Any] = {
+    Attributes
+    ----------
+    learning_rate_init_ : float
+        Initial step size of the last training.
+    weight_noise_ : float or None
+        Standard deviation of the privacy noise in each weight: an upper bound where the loss is convex and steps are
+        short (:doc:`step size </theory/step_size>`). None after "adam" or "adamw".
+    hidden_layer_sizes_ : tuple of int
+        Outputs of each hidden layer of the fitted net.
+    n_features_in_ : int
+        Number of columns.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "solver": [StrOptions({"sgd", "adam", "adamw"})],
         "learning_rate": [StrOptions({"linear", "constant"})],
         "learning_rate_init": [Interval(numbers.Real, 0, None, closed="neither"), StrOptions({"auto"})],
@@ -50,21 +97,40 @@ class TableNet(DPSGDEstimator):
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "noise_seed": ["random_state"],
+        "activation": [StrOptions(set(hidden_layers.ACTIVATIONS))],
+        "bounds_X": [None, tuple, list],
+        "bounds_y": [None, tuple, list],
+        "target": [None, str],
+        **{name: TableEncoder._parameter_constraints[name] for name in ("schema", "bins", "indicators")},
     }
+    default_rate: ClassVar[float | None] = RATE
+    #: Form of the records.
+    records_of: ClassVar[type[ArrayRecords | FrameRecords]] = ArrayRecords
 
-    default_rate = RATE
-    solver: Solver
-    learning_rate: Decay
-    learning_rate_init: StepSize
-    learning_rate_factor: float
-    momentum: float
-    alpha: float
-    warm_start: bool
-
-    def _keep(self, arguments: dict[str, Any]) -> None:
-        """Keep the constructor's arguments as scikit-learn has them: as attributes of the same names."""
-        for name in inspect.signature(type(self)).parameters:
-            setattr(self, name, arguments[name])
+    noise_multiplier: float | None = None
+    target_epsilon: float | None = None
+    target_delta: float | None = None
+    target_mu: float | None = None
+    max_grad_norm: MaxGradNorm = "rule"
+    sample_rate: float | None = None
+    batch_size: float | None = None
+    neighboring: Neighboring = "zero_out"
+    max_epochs: float = 30
+    max_steps: float | None = None
+    solver: Solver = "sgd"
+    learning_rate: Decay = "linear"
+    learning_rate_init: StepSize = "auto"
+    learning_rate_factor: float = 1.0
+    momentum: float = 0.0
+    alpha: float = 0.0
+    average: float = 0.0
+    warm_start: bool = False
+    device: Any = "cpu"
+    max_physical_batch: int = 16384
+    random_state: Seed = None
+    noise_seed: Seed = None
+    checkpoint: str | os.PathLike[str] | None = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train. With ``warm_start`` the parameters are kept, and the cost is added to ``privacy_spent_``.
@@ -82,15 +148,62 @@ class TableNet(DPSGDEstimator):
         return self
 
     def _check_net(self) -> None:
-        self._check_records()
-        self._check_layers()
+        self.records_of(self)
+        hidden_layers.checked(self._hidden_layer_sizes)
+        for name, stated in self._stated.items():
+            given = getattr(self, name)
+            if given is not None:
+                raise ValueError(
+                    f"Found {name}={given!r} and target={getattr(self, 'target', None)!r}, for which the schema states "
+                    f"{stated!r}. Leave one of them out."
+                )
         self._check_target()
 
-    def _further_assumptions(self) -> tuple[str, ...]:
-        return (*self._assumed_of_target(), *self._assumed_of_records())
+    @property
+    def _stated(self) -> dict[str, Any]:
+        """Facts about the target that a schema states."""
+        found: dict[str, Any] = getattr(self, "public_facts", {})
+        return found
 
-    def _in_training(self) -> nn.Module:
-        return self.module_
+    def _declared(self, name: str) -> Any:
+        """Fact about the target, by the name of its parameter; None if it is not declared."""
+        return self._stated.get(name, getattr(self, name))
+
+    def _further_assumptions(self) -> tuple[str, ...]:
+        of_records = (f"{type(self).__name__}: {said}" for said in self.records_of.assumptions)
+        return (*self._assumed_of_target(), *of_records)
+
+    # --- records and module -------------------------------------------------------------------------------------------
+
+    def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        records, labels = self.records_of(self), targets_in(y, numeric=isinstance(self, RegressorMixin))
+        X = records.checked(X, labels, fresh)
+        targets = self._targets(labels, fresh)
+        if fresh:
+            n, own = self.expected_number(len(X)), hidden_layers.checked(self._hidden_layer_sizes)
+            self.weight_noise_: float | None = 0.0
+            self.hidden_layer_sizes_ = records.hidden_by_rule(n) if own is None else own
+            activation = hidden_layers.ACTIVATIONS[getattr(self, "activation", "identity")]
+            generator = layers.generator_of(self.random_state)
+            self.module_ = records.module(self.hidden_layer_sizes_, self._n_outputs(), activation, generator)
+        return records.given(X, targets)
+
+    @property
+    def _hidden_layer_sizes(self) -> hidden_layers.HiddenLayerSizes:
+        """Hidden layers as given; linear models have none."""
+        found: hidden_layers.HiddenLayerSizes = getattr(self, "hidden_layer_sizes", ())
+        return found
+
+    def _outputs(self, X: Any) -> Array:
+        check_is_fitted(self, "module_")
+        device, found = next(self.module_.parameters()).device, [np.empty((0, self._n_outputs()))]
+        with torch.no_grad():
+            found += [self.module_(block.to(device)).cpu().numpy() for block in self.records_of(self).blocks(X)]
+        return np.concatenate(found)
+
+    # --- the step size, and what it adds to the weights ---------------------------------------------------------------
 
     def _before_training(self, settings: Settings, task: TrainingTask) -> None:
         """Add this training to the noise in the weights."""
@@ -99,43 +212,29 @@ class TableNet(DPSGDEstimator):
             added = step_size.noise_in_weight(
                 task.noise_multiplier * task.max_grad_norm / task.expected_batch_size,
                 self.learning_rate_init_,
-                step_size.shares(self.learning_rate, settings.steps),
+                self._decay(settings),
                 average=float(self.average),
                 momentum=self.momentum,
             )
             self.weight_noise_ = math.hypot(before, added)
 
-    def _after_training(self) -> None:
-        pass
-
-    def _shows_progress(self) -> bool:
-        return bool(self.verbose)
-
-    def _around(self, grid: bool) -> dict[str, Any]:
-        return {
-            **search_spaces.factors("learning_rate_factor", self.learning_rate_factor, grid=grid),
-            **self._layer_space(),
-        }
-
-    def _uses_sgd(self) -> bool:
-        return self.solver == "sgd"
-
     def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
-        decay, of_classes = step_size.shares(self.learning_rate, settings.steps), isinstance(self, ClassifierMixin)
-        step = step_size.unclipped(settings, expected_batch_size, decay, self._bound_on_norm(), of_classes=of_classes)
-        return step_size.clipping_norm(self._gradient_of_residual(), step * sum(decay), of_classes=of_classes)
+        records, decay = self.records_of(self), self._decay(settings)
+        step = self._step_rule.unclipped(settings, expected_batch_size, decay, records.bound_on_norm())
+        gradient = records.gradient_of_residual(self.hidden_layer_sizes_, self._n_outputs())
+        return self._step_rule.clipping_norm(gradient, step * sum(decay))
 
     def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
         if self.learning_rate_init != "auto":
             return self.learning_rate_factor * self.learning_rate_init
-        decay = step_size.shares(self.learning_rate, settings.steps)
-        bound = self._bound_on_norm()
-        of_classes = isinstance(self, ClassifierMixin)
-        if not self._uses_sgd():
-            return self.learning_rate_factor * step_size.for_adam(decay, bound, of_classes=of_classes)
-        return self.learning_rate_factor * step_size.for_sgd(
-            settings, expected_batch_size, decay, bound, of_classes=of_classes, momentum=self.momentum
-        )
+        bound = self.records_of(self).bound_on_norm()
+        return self.learning_rate_factor * self._derived_step_size(settings, expected_batch_size, bound, self.momentum)
+
+    def _decay(self, settings: Settings) -> list[float]:
+        return step_size.shares(self.learning_rate, settings.steps)
+
+    def _uses_sgd(self) -> bool:
+        return self.solver == "sgd"
 
     def _update(self) -> UpdateRule:
         if self._uses_sgd():
@@ -143,76 +242,20 @@ class TableNet(DPSGDEstimator):
         return UpdateRule.adam(lr=self.learning_rate_init_, weight_decay=self.alpha, decoupled=self.solver == "adamw")
 
     def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
-        decay = step_size.shares(self.learning_rate, settings.steps)
-        return step_size.scheduled(self.learning_rate_init_, decay)
+        return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
-        X, y = self._checked(X, y, fresh)
-        targets = self._targets(y, fresh)
-        if fresh:
-            self.weight_noise_ = 0.0
-            self.module_ = self._module(self.expected_number(len(X)))
-        return self._inputs(X, targets)
+    def _around(self, grid: bool) -> dict[str, Any]:
+        own_layers = hidden_layers.space(self._hidden_layer_sizes) if hasattr(self, "hidden_layer_sizes") else {}
+        return {**step_size.space("learning_rate_factor", self.learning_rate_factor, grid=grid), **own_layers}
 
-    def _module(self, n: float) -> nn.Module:
-        """Module with its initial parameters, for ``n`` records."""
-        wide = [self._n_inputs(), self._n_outputs()]
-        return self._joined(wide, self._hidden(n), layers.generator_of(self.random_state))
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        if self.records_of is FrameRecords:
+            tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
 
-    def _outputs(self, X: Any) -> Array:
-        check_is_fitted(self, "module_")
-        device, found = next(self.module_.parameters()).device, [np.empty((0, self._n_outputs()))]
-        with torch.no_grad():
-            found += [self.module_(block.to(device)).cpu().numpy() for block in self._blocks(X)]
-        return np.concatenate(found)
-
-    # --- hooks for each kind of records ---------------------------------------------------------------------------
-
-    @abstractmethod
-    def _check_records(self) -> None:
-        """Raise for arguments about records that are wrong for all of them."""
-
-    @abstractmethod
-    def _assumed_of_records(self) -> tuple[str, ...]:
-        """Assumptions about records."""
-
-    @abstractmethod
-    def _checked(self, X: Any, y: Any, fresh: bool) -> tuple[Any, NDArray[Any]]:
-        """Check records and targets."""
-
-    @abstractmethod
-    def _inputs(self, X: Any, targets: torch.Tensor) -> Given:
-        """Inputs of the module for checked records."""
-
-    @abstractmethod
-    def _blocks(self, X: Any) -> Iterator[torch.Tensor]:
-        """Inputs of the module for unchecked records, in blocks."""
-
-    @abstractmethod
-    def _joined(self, ends: Sequence[int], hidden: Sequence[int], generator: torch.Generator) -> nn.Module:
-        """Module from inputs to outputs, with these hidden layers."""
-
-    @abstractmethod
-    def _declared(self, name: str) -> Any:
-        """Fact about the target, by the name of its parameter; None if it is not declared."""
-
-    @abstractmethod
-    def _n_inputs(self) -> int:
-        """Width of the inputs."""
-
-    @abstractmethod
-    def _hidden_by_rule(self, n: float) -> tuple[int, ...]:
-        """Widths of hidden layers for ``n`` records, a public number, where they are not given."""
-
-    @abstractmethod
-    def _gradient_of_residual(self) -> float:
-        """Norm of a long record's gradient for a residual of norm 1, for the clipping norm."""
-
-    @abstractmethod
-    def _bound_on_norm(self) -> float:
-        """Bound on the norm of a record of as many dense features, for the step size."""
-
-    # --- hooks for each kind of net -------------------------------------------------------------------------------
+    # --- hooks for classes and numbers --------------------------------------------------------------------------------
 
     @abstractmethod
     def _check_target(self) -> None:
@@ -233,26 +276,3 @@ class TableNet(DPSGDEstimator):
     @abstractmethod
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
         """Targets for the loss."""
-
-    # --- hooks for hidden layers, which not all nets have -------------------------------------------------------------
-
-    @abstractmethod
-    def _check_layers(self) -> None:
-        """Raise for hidden layers that are wrong."""
-
-    @abstractmethod
-    def _layer_space(self) -> dict[str, Any]:
-        """Search space of the hidden layers."""
-
-    @abstractmethod
-    def _hidden(self, n: float) -> tuple[int, ...]:
-        """Widths of the hidden layers, for ``n`` records."""
-
-    @abstractmethod
-    def _activation(self) -> nn.Module:
-        """Activation of the hidden layers."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        return tags

@@ -1,13 +1,14 @@
-"""Labels and numbers that nets for tables predict."""
+"""Nets for tables that predict labels, and those that predict numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_array
@@ -17,24 +18,34 @@ from ...data.labels import classes_in
 from . import scaling
 from .labels import ClassWeight, check_class_weight, encode, weights_of
 from .scaling import Array, Bounds
-from .settings import MaxGradNorm
+from .table_base import TableNet
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
 
-class TableClassifier(ClassifierMixin):
-    """Labels, and probabilities from logits, for ``TableNet``."""
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class TableClassifier(ClassifierMixin, TableNet):
+    """Net for a table with labels, and probabilities from logits.
 
-    classes: ArrayLike | None
-    class_weight: ClassWeight
-    classes_: NDArray[Any]
-    # Of the rest of the net:
-    max_grad_norm: MaxGradNorm
-    _check_arguments: Callable[[], None]
-    _declared: Callable[[str], Any]
-    _train: Callable[[Any, Any, bool], None]
-    _outputs: Callable[[Any], Array]
+    Parameters
+    ----------
+    classes : array-like, optional
+        All labels that a record could have. Without ``classes`` the labels are taken from y, which is private only if
+        they are public anyway.
+    class_weight : dict, optional
+        Label ↦ weight of the loss of its records, a constant known without the data; other labels have weight 1.
+        "balanced" would count the labels, and is refused. Weighted gradients are clipped, so weights below 1 have more
+        effect than weights above 1.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, in the order of the columns of ``predict_proba``.
+    """
+
+    classes: ArrayLike | None = None
+    class_weight: ClassWeight = None
 
     def _check_target(self) -> None:
         check_class_weight(self.class_weight, automatic=self.max_grad_norm == "auto")
@@ -103,9 +114,7 @@ class TableClassifier(ClassifierMixin):
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
-        outputs = self._outputs(X)
-        shifted: Array = outputs - outputs.max(axis=1, keepdims=True)  # or exp would overflow
-        logarithms: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        logarithms: Array = log_softmax(self._outputs(X), axis=1)
         return logarithms
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -123,15 +132,18 @@ class TableClassifier(ClassifierMixin):
         return notes
 
 
-class TableRegressor(RegressorMixin):
-    """Regressors, whose predictions lie inside of public bounds, for ``TableNet``."""
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class TableRegressor(RegressorMixin, TableNet):
+    """Net for a table with numbers, whose predictions lie inside of public bounds.
 
-    _parameter_constraints: dict[str, Any] = {"bounds_y": [None, tuple, list]}
-    bounds_y: scaling.Given | None
-    # Of the rest of the net:
-    _declared: Callable[[str], Any]
-    _train: Callable[[Any, Any, bool], None]
-    _outputs: Callable[[Any], Array]
+    Parameters
+    ----------
+    bounds_y : (lower, upper), optional
+        Public bounds of y: targets are clipped to the bounds and mapped to [-1, 1], predictions are mapped back and
+        clipped. Needed for y far outside of [-1, 1], which clipped gradients do not reach.
+    """
+
+    bounds_y: scaling.Given | None = None
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Train on from the current parameters; the cost is added to ``privacy_spent_``."""

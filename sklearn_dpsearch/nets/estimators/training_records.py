@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import torch
@@ -15,6 +17,9 @@ from ..task import Records
 #: Inputs and targets as tensors, or records that are read when a batch needs them.
 Given: TypeAlias = tuple[Inputs, torch.Tensor] | ReadRecords | MappedRecords
 
+#: Records that are read at once.
+BLOCK = 1024
+
 
 def number_of(given: Given) -> int:
     """Number of records."""
@@ -26,8 +31,28 @@ def records_of(given: Given, device: torch.device) -> Records:
     return Records.of(*given, device) if isinstance(given, tuple) else given.on(device)
 
 
-def held(given: Given) -> list[torch.Tensor]:
-    """All inputs and targets, by which a checkpoint recognises the records.
+def digests(given: Given) -> list[str]:
+    """Digest of each part of the inputs, and of the targets, equal for all forms of the same records."""
+    found: list[Any] = []
+    for tensors in _blocks(given):
+        found = found or [hashlib.blake2b() for _ in tensors]
+        for one, rows in zip(found, tensors):
+            one.update(rows.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return [one.hexdigest() for one in found]
+
+
+def _blocks(given: Given) -> Iterator[list[torch.Tensor]]:
+    if isinstance(given, tuple):
+        yield [*tensors_of(given[0]), given[1]]
+        return
+    with given.on(torch.device("cpu")).opened(0) as records:
+        for places in torch.arange(len(records)).split(BLOCK):
+            inputs, targets = records.take(places)
+            yield [*tensors_of(inputs), targets]
+
+
+def held(given: Given) -> list[str]:
+    """Digests of records, by which a checkpoint recognises them.
 
     Raises
     ------
@@ -40,9 +65,7 @@ def held(given: Given) -> list[torch.Tensor]:
             "goes on with the same records cannot be told. Give arrays (np.load(..., mmap_mode='r') for large ones), "
             "or leave checkpoint=None."
         )
-    if isinstance(given, MappedRecords):
-        return [given.digest(), given.targets]
-    return [*tensors_of(given[0]), given[1]]
+    return digests(given)
 
 
 def device_of(name: Any) -> torch.device:

@@ -79,37 +79,6 @@ def copied(given: Any) -> Any:
         ) from None
 
 
-def is_lazy(module: nn.Module) -> bool:
-    """Return whether a module still takes the shapes of parameters from its first inputs."""
-    return any(isinstance(layer, nn.modules.lazy.LazyModuleMixin) for layer in module.modules())
-
-
-def lacks_parameters(module: nn.Module) -> bool:
-    """Return whether some parameters have no values yet."""
-    return any(nn.parameter.is_lazy(parameter) for parameter in module.parameters())
-
-
-def give_shapes(module: nn.Module, inputs: Inputs) -> None:
-    """Run a lazy module on made-up records of the shape of the private ones, never on private ones.
-
-    Raises
-    ------
-    ValueError
-        If the module does not take the records.
-    """
-    rows = made_up(inputs, torch.empty(0))[0].to(next(module.parameters()).device)
-    training = module.training
-    try:
-        with torch.no_grad():
-            taking(module, inputs).eval()(rows)
-    except Exception as error:
-        raise ValueError(
-            f"{type(module).__name__} has lazy layers and does not take made-up records ({type(error).__name__}: "
-            f"{error}), from which their shapes would be known. State the shapes, e.g. nn.Linear."
-        ) from None
-    module.train(training)
-
-
 def is_torchs(owner: Any) -> bool:
     """Return whether a module, or a criterion, and all of its parts are PyTorch's own."""
     parts = list(owner.modules()) if isinstance(owner, nn.Module) else [owner]

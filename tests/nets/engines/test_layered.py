@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import graph, layer_gradients, layered
+from sklearn_dpsearch.nets.engines import base, graph, layer_gradients, layered
 from sklearn_dpsearch.nets.engines.base import STABILITY
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN
@@ -165,7 +165,7 @@ def test_norms_are_those_of_the_gradients_alone(make, shape):
     engine = layered_engine(net, inputs, targets)
     trained, frozen = (engine.layout.read([net], CPU, flag) for flag in (True, False))
     engine.bind(trained, frozen, torch.zeros_like(trained, dtype=torch.float64))
-    squares = sum(share.squares() for share in engine._shares(inputs, targets).values())
+    squares = sum(share.squares() for share in engine.shares(inputs, targets).values())
     expected, rounding = in_double_precision(net, inputs, targets, lambda each: each.square().sum(1))
     torch.testing.assert_close(squares, expected, rtol=0, atol=rounding)
 
@@ -304,7 +304,7 @@ def test_memory_is_bounded_by_bytes_whatever_the_records():
         assert engine.most == layered.MOST or engine.most * 4 * traced.numbers <= layered.MEMORY["cpu"]
     large = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 3))
     made = layered_engine(large, torch.zeros(8, 3, 200, 200), torch.zeros(8, dtype=torch.long))
-    assert made.most == layered.LEAST
+    assert made.most == base.LEAST
 
 
 def test_a_large_table_of_words_costs_as_much_as_the_words_that_come():

@@ -113,7 +113,7 @@ def test_sums_are_of_one_gradient_after_the_other(name):
         gradient = torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(module.parameters()))])
         expected += gradient * min(1.0, 1.0 / float(gradient.norm()))
     engine = OpacusEngine(module, SUM, CPU)
-    engine._most = 4  # in parts
+    engine.most = 4  # in parts
     torch.testing.assert_close(clipped_sums(engine, module, inputs, targets)[0], expected, rtol=1e-4, atol=1e-5)
     assert all(parameter.grad is None and not hasattr(parameter, "grad_sample") for parameter in module.parameters())
 

@@ -96,8 +96,6 @@ def test_logits_are_weighted_by_the_public_number_of_records_and_the_budget():
     net, boosting = (one.decision_function(TABLE) for one in (model.net_, model.boosting_))
     mixed = model.net_weight_ * net + (1 - model.net_weight_) * boosting
     np.testing.assert_allclose(model.decision_function(TABLE), mixed)
-    del model.net_weight_  # as in models of before
-    np.testing.assert_allclose(model.decision_function(TABLE), (net + boosting) / 2)
 
 
 @pytest.mark.slow

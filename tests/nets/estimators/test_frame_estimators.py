@@ -68,13 +68,13 @@ def test_a_regressor_predicts_inside_the_bounds_of_the_schema(hidden):
 def test_the_records_are_those_of_the_encoder_with_bins_last():
     one = classifier(hidden_layer_sizes=(32,)).fit(TABLE, TABLE["pay"])
     encoder = TableEncoder(SCHEMA.without("pay", "price"), bins="auto")
-    names = encoder.get_feature_names_out()[one._order()]
+    names = encoder.get_feature_names_out()[one.records_of(one).order]
     plain = ["age", "age_missing", "job_clerk", "job_nurse", "job_unknown"]
     assert list(names[: len(plain)]) == plain
     assert all("_to_" in name for name in names[len(plain) :])
     assert one.module_.deep[0].in_features == len(plain)
-    found = torch.cat(list(one._blocks(TABLE))).numpy()
-    np.testing.assert_array_equal(found, encoder.fit_transform(TABLE)[:, one._order()].astype(np.float32))
+    found = torch.cat(list(one.records_of(one).blocks(TABLE))).numpy()
+    np.testing.assert_array_equal(found, encoder.fit_transform(TABLE)[:, one.records_of(one).order].astype(np.float32))
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def model(kind=DPLogisticRegression, **changed):
 
 
 def wanted(features=50):
-    return step_size.NOISE_FOR_CLASSES / features**0.25
+    return step_size.OF_CLASSES.noise / features**0.25
 
 
 @pytest.mark.slow
@@ -78,11 +78,11 @@ def test_adam_moves_a_weight_by_at_most_that(solver, decay):
 
 def test_one_step_never_reaches_too_far():
     quiet = model(noise_multiplier=1e-3, max_steps=1, sample_rate=1.0).fit(X, y)
-    assert quiet.learning_rate_init_ == pytest.approx(step_size.REACH_OF_CLASSES / np.sqrt(50))
+    assert quiet.learning_rate_init_ == pytest.approx(step_size.OF_CLASSES.reach / np.sqrt(50))
     numbers = model(DPLinearRegression, noise_multiplier=1e-3, max_steps=1, sample_rate=1.0)
     wide = np.hstack([X] * 4)
-    assert numbers.fit(wide, X[:, 0]).learning_rate_init_ == pytest.approx(step_size.REACH_OF_NUMBERS / np.sqrt(200))
-    assert numbers.fit(X[:, :2], X[:, 0]).learning_rate_init_ == step_size.LONGEST_TO_NUMBERS
+    assert numbers.fit(wide, X[:, 0]).learning_rate_init_ == pytest.approx(step_size.OF_NUMBERS.reach / np.sqrt(200))
+    assert numbers.fit(X[:, :2], X[:, 0]).learning_rate_init_ == step_size.OF_NUMBERS.longest
 
 
 @pytest.mark.slow
@@ -180,7 +180,7 @@ def test_by_rule_gradients_are_clipped_where_the_own_class_has_less_than_15_perc
     one = DPTabularClassifier(schema, classes=[0, 1], hidden_layer_sizes=(), noise_multiplier=1e-2, max_steps=300)
     table = [[1.0, 1.0, 1.0, "clerk"]]
     one.fit(np.array(table * 50, dtype=object), [0, 1] * 25)
-    record = torch.cat(list(one._blocks(np.array(table, dtype=object))))
+    record = torch.cat(list(one.records_of(one).blocks(np.array(table, dtype=object))))
     layer = nn.Linear(record.shape[1], 2)
     nn.init.constant_(layer.weight, 0.0)
     layer.bias.data = torch.log(torch.tensor([0.85, 0.15]))
