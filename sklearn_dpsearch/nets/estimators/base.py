@@ -337,7 +337,7 @@ class DPSGDEstimator(BaseEstimator):
     # --- training -------------------------------------------------------------------------------------------------
 
     def _task(
-        self, settings: Settings, given: Given, costs: Sequence[PrivacySpent], places: int | None
+        self, settings: Settings, given: Given, costs: Sequence[PrivacySpent], places: int | None = None
     ) -> TrainingTask:
         """Training of the records that the arguments describe, after trainings with these costs."""
         expected = settings.expected_batch_size(number_of(given))

@@ -433,9 +433,10 @@ def opacus_steps(module, task, inputs, targets):
         expected_batch_size=task.expected_batch_size,
         loss_reduction="mean",
     )
-    source = PoissonBatches(Secrets(task.seed).coins, task.sample_rate, len(inputs))
-    for _ in range(task.steps):
-        members = torch.from_numpy(source.draw(1)[1])
+    own = Secrets(task.seed)
+    source = PoissonBatches(own.coins, own.rows, task.sample_rate, len(inputs))
+    for batch in torch.from_numpy(source.draw(task.steps)):
+        members = batch[batch < len(inputs)]
         optimizer.zero_grad()
         task.criterion(wrapped(inputs[members]), targets[members]).backward()
         optimizer.step()
