@@ -11,7 +11,7 @@ from ..scoring.validation import Fold
 from ._base import BasePrivateSearch
 from ._public_work import in_the_open
 from ._records import n_records
-from ._types import Candidate, Workers
+from ._types import Candidate
 from .execution.candidate_utilities import utilities_of
 from .execution.job import Job, Split
 from .strategies.sample_and_aggregate import SampleAndAggregate
@@ -60,8 +60,6 @@ def utilities_in_the_open(
             "DPGridSearchCV, or a DPThresholdSearchCV with threshold=Doubling(...)."
         )
     plan = search._plan(strategy, n_records(X), False, search.delta)
-    split = Split(folds=folds)
-    job = Job(recipe=plan.recipe, split=split, fit_params={}, public=None)
-    workers: Workers = {"n_jobs": None, "pre_dispatch": "all"}
-    work = partial(utilities_of, job, candidates, "same", [None] * len(folds), X, y, workers)
+    job = Job(recipe=plan.recipe, split=Split(folds=folds), X=X, y=y)
+    work = partial(utilities_of, job, candidates, "same", [None] * len(folds))
     return in_the_open(work, [X, y])

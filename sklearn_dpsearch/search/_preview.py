@@ -20,7 +20,7 @@ from .execution.candidate_utilities import HELD_OUT
 from .planning.grid import number_of_points
 from .planning.plan import Plan
 from .strategies.sample_and_aggregate import SampleAndAggregate
-from .subset_search.search import SubsetStrategy
+from .subset_search.cost import CostOfSubset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None
     plan = search._plan(strategy, n_samples, False, search.delta, near=near)
     whole_grid = isinstance(strategy, SampleAndAggregate)
     return Planned(
-        distribution=plan.request.distribution,
+        distribution=plan.distribution,
         candidates=number_of_points(strategy.space) if whole_grid else None,
         one_run=plan.promises.one_run,
         final=plan.final.worst,
@@ -84,12 +84,11 @@ def _work(strategy: Any, plan: Plan) -> float:
     if isinstance(strategy, SampleAndAggregate):
         candidates = number_of_points(strategy.space)
         return 1.0 + (candidates > 1) * candidates * (1.0 - 1.0 / HELD_OUT)
-    assert plan.request.distribution is not None
-    runs = float(plan.request.distribution.mean) * _share_trained(plan.request.validation)
-    if not isinstance(strategy, SubsetStrategy):
-        return runs + (getattr(strategy.search, "refit", None) is True)
-    fraction = strategy.fraction
-    return runs + (1.0 - fraction if strategy.search.train_on == "rest" else 1.0)
+    assert plan.distribution is not None
+    runs = float(plan.distribution.mean) * _share_trained(plan.validation)
+    if isinstance(plan.cost, CostOfSubset):
+        return runs + plan.cost.sizes(None).final
+    return runs + (getattr(strategy.search, "refit", None) is True)
 
 
 def _share_trained(validation: Validation) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from ...privacy import Guarantee, GumbelNoise, noisy_max
 from ...privacy.spent import Component
@@ -22,6 +23,10 @@ class CostOfChoice:
 
     n_candidates: int
     noise: GumbelNoise
+
+    def noise_for(self, sensitivity: Fraction) -> GumbelNoise:
+        """Noise for utilities of another sensitivity."""
+        return GumbelNoise(scale=self.noise.scale * sensitivity)
 
     def components(
         self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee

@@ -56,11 +56,6 @@ class Families:
         return [_model_of(self.estimator, dictionary) for dictionary in self.space.dictionaries]
 
     @cached_property
-    def kinds(self) -> list[Any]:
-        """Estimator with the parts of each family, and no other parameter set."""
-        return [_with_parts(self.estimator, dictionary) for dictionary in self.space.dictionaries]
-
-    @cached_property
     def guarantees(self) -> list[Guarantee]:
         """Guarantee of one candidate of each family; before calibration the noise may be missing."""
         return [stated(run).guarantee for run in self._runs]
@@ -201,6 +196,11 @@ def families_of(estimator: Any, adapter: Adapter, space: Space, n_samples: int |
     found = Families(estimator, adapter, space.by_family(), calibrated, n_samples)
     _check_one_kind(found.models)
     return found
+
+
+def kinds_of(estimator: Any, space: Space) -> list[Any]:
+    """The estimator with the parts of each family, and no other parameter set."""
+    return [_with_parts(estimator, dictionary) for dictionary in space.by_family().dictionaries]
 
 
 def in_full(tuned: Space, final: Space) -> InFull:
