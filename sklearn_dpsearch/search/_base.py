@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
 from .._process import public_records
@@ -28,7 +28,6 @@ from ..privacy.spent import PrivacySpent
 from ..privacy.statement.numbers import short_up, up
 from ..scoring import PrivateScorer
 from . import private_process
-from ._callbacks import PhaseCallbacks
 from ._delegation import ReleasedModel
 from ._dry_run import DryRun, dry_run, examples, job_in_the_open
 from ._html_repr import ShownInNotebooks
@@ -40,12 +39,10 @@ from ._types import Scorer
 from .execution.clusters import workplace
 from .execution.outcome import charge
 from .execution.progress import planning, running
-from .planning.arguments import check_arguments
-from .planning.columns_read import columns_read
-from .planning.finite_epsilon import check_finite
+from .planning.arguments import BUDGET, DELTA, PRE_DISPATCH, check_estimator, check_mean, is_per_record, without_groups
 from .planning.first_look import check_public, first_look, records_for, refuse_traces, targets_for
-from .planning.keywords import check_keywords, check_names, is_per_record, known_to_fit
-from .planning.plan import Plan, make_plan
+from .planning.plan import Plan, check_finite, make_plan
+from .planning.release_facts import columns_read
 from .strategies.base import Strategy
 
 Search = TypeVar("Search", bound="BasePrivateSearch")
@@ -69,9 +66,7 @@ RELEASED = (
 
 
 @linked
-class BasePrivateSearch(
-    ShownInNotebooks, ReleasedModel, PhaseCallbacks, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta
-):
+class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     """A search that is private as a whole: a final class has the parameters, and says which strategy goes by them.
 
     ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``PrivateFit``, in a process of its own) and release
@@ -96,13 +91,13 @@ class BasePrivateSearch(
 
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit"])],
-        "epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
-        "delta": [None, Interval(numbers.Real, 0, 1, closed="left")],
+        "epsilon": BUDGET,
+        "delta": DELTA,
         "scoring": [str, callable, PrivateScorer, None],
         "score_noise": [StrOptions({"match"}), Guarantee],
         "guarantee": [None, Guarantee, callable],
         "n_jobs": [None, numbers.Integral],
-        "pre_dispatch": [numbers.Integral, str],
+        "pre_dispatch": PRE_DISPATCH,
         "error_score": [numbers.Real, StrOptions({"raise"})],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
@@ -110,28 +105,6 @@ class BasePrivateSearch(
         "ledger": [None, PrivacyLedger],
         "rehearse": ["boolean"],
     }
-
-    def __new__(cls: type[Search], *positional: Any, **named: Any) -> Search:
-        """An object, unless it is given keywords that this search has not."""
-        check_keywords(cls, positional, named)
-        made: Search = super().__new__(cls)
-        return made
-
-    def set_params(self: Search, **params: Any) -> Search:
-        """Set parameters of the search or, with two underscores, of its estimator, as in scikit-learn.
-
-        Parameters
-        ----------
-        **params : dict
-            Name to value.
-
-        Returns
-        -------
-        self : object
-        """
-        check_names(type(self), params)
-        super().set_params(**params)
-        return self
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and copies; see ``taken_along``."""
@@ -144,8 +117,9 @@ class BasePrivateSearch(
     # --- plan -----------------------------------------------------------------------------------------------------
 
     def _validate_params(self) -> None:
-        check_arguments(self)
+        check_estimator(self.estimator)
         super()._validate_params()
+        check_mean(getattr(self, "n_iter", None))
         self._check_supported()
 
     def privacy_cost(
@@ -181,18 +155,8 @@ class BasePrivateSearch(
                 raise
             plan = self._plan(strategy, n_samples, public, delta)
         spent = plan.spent if delta is None else replace(plan.spent, delta=float(delta))
-        self._check_finite(plan, spent, n_samples, public)
+        check_finite(plan, spent)
         return spent
-
-    def _check_finite(self, plan: Plan, spent: PrivacySpent, n_samples: int | None, public: bool) -> None:
-        """Raise for an infinite ε, with the number of runs and the δ that would give a finite one."""
-
-        def with_n_iter(mean: Any) -> Guarantee:
-            other: Any = copy(self)
-            other.n_iter = mean
-            return other._plan(other._strategy(), n_samples, public, spent.delta).spent.guarantee  # type: ignore[no-any-return]
-
-        check_finite(plan, spent, n_samples, with_n_iter if hasattr(self, "n_iter") else None)
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
         """The guarantee of one ``fit``: a private search is a private estimator, and can be nested in another."""
@@ -217,6 +181,11 @@ class BasePrivateSearch(
                 "Use error_score=np.nan (a failing candidate is the worst), and look for errors on public or made-up "
                 "data: dry_run() shows them in full."
             )
+        if self.error_score == np.inf:
+            raise ValueError(
+                "Found error_score=inf, which would make a failing candidate the best. Use error_score=np.nan (a "
+                "failing candidate is the worst, as with -inf), or a finite number."
+            )
         if self.n_jobs == 0:
             raise ValueError("Found n_jobs=0; None, a number of workers, or -1 for one on each processor is needed.")
         refuse_traces(self.estimator)
@@ -234,9 +203,9 @@ class BasePrivateSearch(
             check_public(X_public, y_public, X, y)
         _, scorer = together((strategy.check_kinds, partial(strategy.scorer, X_public is not None)))
         seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
-        with planning(type(self).__name__, self._progress_shown()):
+        with planning(type(self).__name__, self.verbose):
             plan = search._plan(strategy, seen.facts_of_X.n, X_public is not None, self.delta)
-            search._check_finite(plan, plan.spent, seen.facts_of_X.n, X_public is not None)
+            check_finite(plan, plan.spent)
         if self.verbose:  # all that it ever prints is known without the data
             cost = f"epsilon = {up(plan.spent.epsilon)} at delta = {short_up(plan.spent.delta)} for any one record"
             told = f"[{type(self).__name__}] {plan.work}the whole fit costs {cost}"
@@ -264,7 +233,7 @@ class BasePrivateSearch(
 
     def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
-        params = known_to_fit(params)
+        params = without_groups(params)
         if get_config().get("enable_metadata_routing"):
             params = process_routing(self, "fit", **params).estimator.fit
         per_record = sorted(name for name, value in params.items() if is_per_record(name, value))
@@ -319,7 +288,7 @@ class BasePrivateSearch(
         work, ledger = self._prepared(X, y, X_public, y_public, params)
         with (
             starting(self.checkpoint, self.random_state) as start,
-            running(type(self).__name__, self._progress_shown()) as tell,
+            running(type(self).__name__, self.verbose) as tell,
         ):
             kept = start.released(work)
             if kept is not None:

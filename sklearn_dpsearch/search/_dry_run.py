@@ -13,8 +13,8 @@ from ._synthetic_records import made_up_records
 from ._types import Candidate
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
-from .planning.columns_read import columns_read
 from .planning.plan import Plan
+from .planning.release_facts import columns_read
 from .strategies.base import Strategy, drawn_candidates
 
 

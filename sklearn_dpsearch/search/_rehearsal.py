@@ -19,8 +19,8 @@ from ._synthetic_records import NothingKnownError, made_up_like
 from ._types import Candidate
 from .execution.job import Job
 from .execution.tasks import in_task, is_leak, would_leak
+from .planning.arguments import is_per_record
 from .planning.container_facts import ContainerFacts
-from .planning.keywords import is_per_record
 from .planning.plan import Plan
 from .strategies.base import Strategy
 

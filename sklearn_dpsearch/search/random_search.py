@@ -26,6 +26,7 @@ from .execution.outcome import Outcome
 from .execution.progress import Progress
 from .execution.randomness import Randomness
 from .execution.runs import Run
+from .planning.arguments import RUNS
 from .planning.plan import Facts, Plan, runs_of, said_of
 from .strategies.best_of import BestOfStrategy, CostOfRuns, all_of
 
@@ -124,7 +125,7 @@ class DPRandomSearchCV(BasePrivateSearch):
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
-        "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountDistribution],
+        "n_iter": RUNS,
         "refit": [StrOptions({"winner"}), "boolean"],
         "tuning_share": [Interval(numbers.Real, 0, None, closed="neither"), None],
         "release": [StrOptions({"best", "all"})],

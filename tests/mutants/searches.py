@@ -106,7 +106,7 @@ MUTANTS = [
         name="equal promises paid for once",
         mistake="Candidates that all run and promise the same are charged as one of them.",
         file="search/planning/space_guarantee.py",
-        old="for _ in range(size_of(dictionary) // len(points))",
+        old="for _ in range(size_of(dictionary) // len(runs))",
         new="for _ in range(1)",
         tests=(
             "search/test_subset_each.py::test_candidates_that_differ_in_nothing_that_matters_to_privacy_are_all_paid_for",
@@ -402,7 +402,7 @@ MUTANTS = [
     Mutant(
         name="final training not composed",
         mistake="The choice from a grid is charged, the training of the winner is not.",
-        file="search/grid_search/choice.py",
+        file="search/grid_search.py",
         old="""            Component(name=name, guarantee=choice),
             Component(name="training of the winner on all records", guarantee=training),
 """,
@@ -413,7 +413,7 @@ MUTANTS = [
     Mutant(
         name="choice not composed",
         mistake="The training of a grid's winner is charged, its choice is not.",
-        file="search/grid_search/choice.py",
+        file="search/grid_search.py",
         old="            Component(name=name, guarantee=choice),\n",
         new="",
         tests=("search/test_grid_search.py::test_the_total_is_that_of_a_noisy_maximum_and_one_training",),
@@ -944,7 +944,7 @@ MUTANTS = [
     Mutant(
         name="a weight for all",
         mistake="A weight that is one number for all records is accepted without a word.",
-        file="search/planning/keywords.py",
+        file="search/planning/arguments.py",
         old="        return value is not None\n",
         new="        return False\n",
         tests=("search/test_migration.py::test_weights_of_whatever_kind_need_a_declared_guarantee",),
@@ -952,9 +952,9 @@ MUTANTS = [
     Mutant(
         name="groups",
         mistake="Groups of records reach the search, as if folds could be made by them.",
-        file="search/planning/keywords.py",
-        old="        if given.get(name) is not None:\n",
-        new="        if False:\n",
+        file="search/planning/arguments.py",
+        old='    if given.get("groups") is not None:\n',
+        new="    if False:\n",
         tests=("search/test_migration.py::test_groups_are_refused_before_any_record_is_read",),
         seen="GridSearchCV.fit(groups=...)",
     ),
@@ -1116,8 +1116,8 @@ MUTANTS = [
         name="only halves looked at",
         mistake="A search inside of a search may hold out more of a small part than of all records, and lose more.",
         file="search/planning/plan.py",
-        old="        return [*sizes, size]\n",
-        new="        return sizes\n",
+        old="        yield size, found\n        return\n",
+        new="        return\n",
         tests=(
             "search/test_bad_input.py::test_a_nested_search_is_refused_if_only_its_small_parts_have_another_hold_out",
         ),

@@ -31,7 +31,6 @@ from sklearn_dpsearch.privacy import (
     noisy_max,
 )
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
-from sklearn_dpsearch.search._inspection import utilities_in_the_open
 from sklearn_dpsearch.search.execution import candidate_utilities as _utilities
 from sklearn_dpsearch.search.execution.job import Job
 from sklearn_dpsearch.search.execution.randomness import Randomness
@@ -51,6 +50,7 @@ from .utilities_toys import (
     loudest,
     neighbours,
     seen,
+    utilities_in_the_open,
     wild,
 )
 

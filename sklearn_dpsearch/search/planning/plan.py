@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ...privacy import (
+    ApproxDP,
     BudgetUnreachableError,
     CountDistribution,
     Guarantee,
@@ -30,7 +31,7 @@ from .._records import with_parameters
 from .._types import InFull, Recipe, Scorer
 from .families import Families, in_full
 from .space import Space
-from .space_guarantee import SpaceGuarantee
+from .space_guarantee import Points, SpaceGuarantee, Training
 
 SMALLER_SIZE = (
     "but validation takes part of them away (it differs for {} and {}). Fix its sampling rate and number of steps (of "
@@ -169,7 +170,8 @@ def make_plan(facts: Facts) -> Plan:
     facts = _balanced(facts)
     factor = None if facts.epsilon is None else _calibrated(facts)
     final, tuned = _noise_at(facts, factor)
-    costs = _costs(facts, final, tuned)
+    costs = _costs(facts, final, tuned, lambda at: _points(facts, at).promises())
+    _check_sizes(facts, final, costs.final)
     delta = _delta(facts, costs.total)
     _size_of_delta(delta, facts)
     spent = PrivacySpent(
@@ -192,7 +194,7 @@ def make_plan(facts: Facts) -> Plan:
         noise=costs.noise,
         neighboring=facts.families.relation,
         error_score=facts.error_score,
-        trains_together=facts.families.train_together,
+        trains_together=any(map(facts.families.adapter.trains_together, facts.families.models)),
         n_samples=facts.families.n_samples,
     )
     return Plan(
@@ -260,21 +262,35 @@ def _noise_at(facts: Facts, factor: float | None) -> tuple[Configured, Configure
     return final, Configured(_for_tuning(facts, final.settings), families.space)
 
 
-def _costs(facts: Facts, at: Configured, for_tuning: Configured) -> Costs:
-    final = promises = _promises(facts, at, facts.families.n_samples)
-    _check_sizes(facts, at, final)
-    if for_tuning is not at:
-        promises = _promises(facts, for_tuning, facts.families.n_samples)
+def _costs(
+    facts: Facts, at: Configured, for_tuning: Configured, promises_at: Callable[[Configured], SpaceGuarantee]
+) -> Costs:
+    final = promises_at(at)
+    promises = final if for_tuning is at else promises_at(for_tuning)
     noise, scoring = _scoring(facts, promises.one_run, final.one_run)
     components = facts.cost.components(promises, scoring, final)
     return Costs(promises=promises, final=final, noise=noise, components=components)
 
 
-def _promises(facts: Facts, at: Configured, n_samples: int | None) -> SpaceGuarantee:
-    estimator = with_parameters(clone(facts.families.estimator), at.settings)
-    return SpaceGuarantee(
-        facts.families.adapter, estimator, at.space, n_samples, facts.families.relation, facts.families.n_samples
-    )
+def _points(facts: Facts, at: Configured) -> Points:
+    families = facts.families
+    training = Training(families.adapter, families.n_samples, families.relation, families.n_samples)
+    return Points(with_parameters(clone(families.estimator), at.settings), at.space, training)
+
+
+def _reusing_candidates(facts: Facts) -> Callable[[Configured], SpaceGuarantee]:
+    """Make the function noise ↦ guarantees, for many levels: candidates are made once for each way to set the noise."""
+    made: dict[tuple[str, ...], Points] = {}
+
+    def promises_at(at: Configured) -> SpaceGuarantee:
+        if at.space is not facts.families.space:
+            return _points(facts, at).promises()
+        way = tuple(sorted(at.settings))
+        if way not in made:
+            made[way] = _points(facts, at)
+        return made[way].promises(at.settings)
+
+    return promises_at
 
 
 def _for_tuning(facts: Facts, settings: dict[str, Any]) -> dict[str, Any]:
@@ -301,32 +317,30 @@ def _check_sizes(facts: Facts, at: Configured, promises: SpaceGuarantee) -> None
     n, validation = facts.families.n_samples, facts.validation
     if n is None or not validation.training_sizes_vary:
         return
-    if isinstance(validation, IndexFolds):
-        sizes = sorted({len(train) for train, _ in validation.given})
-    else:
-        sizes = _random_sizes(facts, at, n)
-    for size in sizes:
-        if _promises(facts, at, size).one_run != promises.one_run:
+    for size, one_run in _of_other_sizes(_points(facts, at), n, validation):
+        if one_run != promises.one_run:
             raise PrivacyError(
                 f"The guarantee of {type(facts.families.estimator).__name__} depends on the number of records, "
                 + SMALLER_SIZE.format(n, size)
             )
 
 
-def _random_sizes(facts: Facts, at: Configured, n: int) -> list[int]:
-    """Half of the records, and the smallest power of ten for which a guarantee is stated: a part may be a small subset.
+def _of_other_sizes(points: Points, n: int, validation: Validation) -> Iterator[tuple[int, Guarantee]]:
+    """Guarantees of one run on fewer records: half of them, and the smallest power of ten for which one is stated.
 
-    Rules that depend on the number of records (a default hold-out or subset) fall with it, so that equal guarantees at
-    both ends of a range are equal inside.
+    A part may be a small subset. Rules that depend on the number of records (a default hold-out or subset) fall with
+    it, so that equal guarantees at both ends of a range are equal inside.
     """
-    sizes = [max(n // 2, 1)]
-    for size in (10**power for power in range(len(str(n)))):
+    public = {len(train) for train, _ in validation.given} if isinstance(validation, IndexFolds) else None
+    for size in sorted(public or {max(n // 2, 1)}):
+        yield size, points.promises(n_samples=size).one_run
+    for size in () if public else (10**power for power in range(len(str(n)))):
         try:
-            _ = _promises(facts, at, size).one_run
+            found = points.promises(n_samples=size).one_run
         except (PrivacyError, ValueError):  # a training of this size would fail, and release nothing
             continue
-        return [*sizes, size]
-    return sizes
+        yield size, found
+        return
 
 
 def _scoring(facts: Facts, tuned: Guarantee, final: Guarantee) -> tuple[Noise | None, Guarantee | None]:
@@ -354,6 +368,25 @@ def _delta(facts: Facts, total: Guarantee) -> float:
     return 0.0
 
 
+def check_finite(plan: Plan, spent: PrivacySpent) -> None:
+    """Raise for a cost without a finite ε at its δ."""
+    if np.isfinite(spent.epsilon):
+        return
+    runs = "" if plan.distribution is None else " Give fewer runs on average (n_iter), or a larger delta."
+    curve = CURVE if isinstance(plan.promises.worst, ApproxDP) else ""
+    raise BudgetUnreachableError(
+        f"Found epsilon=infinity at delta={spent.delta:g} for the whole fit, which promises nothing. A finite epsilon "
+        f"is needed.{runs}{curve} An estimator needs a guarantee of its own."
+    )
+
+
+CURVE = (
+    " An (epsilon, delta) is one point of a training's curve. Of DP-SGD declare the curve, "
+    "DPSGD(noise_multiplier=..., sample_rate=..., steps=...) instead of ApproxDP(epsilon=..., delta=...): 2.35 instead "
+    "of infinity for the same training (noise 1.38, rate 1/16, 48 steps; 20 runs, delta=1e-4)."
+)
+
+
 def _size_of_delta(delta: float, facts: Facts) -> None:
     """Raise for a δ too large for the number of records."""
     if facts.families.n_samples is not None:
@@ -369,13 +402,13 @@ _NEED_DELTA = (
 def _balanced(facts: Facts) -> Facts:
     """Set the balance of families: the factors with which a search over each family alone would meet the total."""
     families = facts.families
-    if not families.bring_noise or len(set(families.promises)) == 1:
+    if not families.bring_noise or len(set(promises := families.promises())) == 1:
         return facts
     delta, factors = _delta(facts, _alone(facts, families)(1.0)), dict[Guarantee, float]()
-    for index, promise in enumerate(families.promises):
+    for index, promise in enumerate(promises):
         if promise not in factors:  # families that promise the same need the same noise
             factors[promise] = _factor(facts, families.alone(index), delta)
-    balance = tuple(factors[promise] for promise in families.promises)
+    balance = tuple(factors[promise] for promise in promises)
     return replace(facts, families=replace(families, balance=balance))
 
 
@@ -391,7 +424,7 @@ def _alone(facts: Facts, families: Families) -> Callable[[float], Guarantee]:
 
     def total(factor: float) -> Guarantee:
         at, for_tuning = _noise_at(alone, factor)
-        final, promises = (_promises(alone, one, facts.families.n_samples) for one in (at, for_tuning))
+        final, promises = (_points(alone, one).promises() for one in (at, for_tuning))
         components = facts.cost.components(promises, promises.one_run, final)
         return followed_by(*(component.guarantee for component in components))
 
@@ -404,7 +437,8 @@ def _calibrated(facts: Facts) -> float:
     if not facts.families.bring_noise:  # else each family is looked at
         asked, remedy = f"epsilon={facts.epsilon:g}", "leave the search's epsilon=None to have the total reported"
         _check_not_searched(facts, _scaled(facts, 1.0), asked, remedy)
-    total = cache(_until_impossible(lambda factor: _costs(facts, *_noise_at(facts, factor)).total))
+    promises_at = _reusing_candidates(facts)
+    total = cache(_until_impossible(lambda factor: _costs(facts, *_noise_at(facts, factor), promises_at).total))
     if facts.near is not None and (found := _rough(total, facts, facts.near)) is not None:
         return found
     return calibrate(total, facts.epsilon, _delta(facts, total(1.0)))

@@ -16,7 +16,6 @@ from ..execution.outcome import Outcome
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness
 from ..execution.runs import Run, run_all, run_best
-from ..planning.grid import points_of
 from ..planning.plan import Plan
 from ..planning.space_guarantee import SpaceGuarantee
 from .base import Strategy, checked_candidates, drawn_candidates
@@ -69,7 +68,7 @@ class BestOfStrategy(Strategy):
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
         if plan.each:
-            return checked_candidates(plan, points_of(plan.space))
+            return checked_candidates(plan, plan.space.points())
         assert plan.distribution is not None
         return drawn_candidates(plan, plan.distribution.sample(source.bits), source)
 

@@ -20,7 +20,6 @@ from ..execution.models import fitted, fresh, released_in_the_open, train_last
 from ..execution.outcome import Outcome
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness
-from ..planning.grid import number_of_points, points_of
 from ..planning.plan import Facts, Plan
 from .base import Strategy, checked_candidates
 
@@ -132,7 +131,7 @@ class SampleAndAggregate(Strategy):
 
     def facts(self, n_samples: int | None, public: bool) -> Facts:
         families, scorer = self.families(n_samples), utility_scorer(self.public_scorer())
-        candidates = number_of_points(self.space)
+        candidates = self.space.size()
         cost, choice_epsilon = self.choice(candidates)
         k = number_of_parts(self.given_parts, n_samples, choice_epsilon, candidates)
         work = ""
@@ -157,7 +156,7 @@ class SampleAndAggregate(Strategy):
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
         """Every point of the grid."""
-        return checked_candidates(plan, points_of(plan.space))
+        return checked_candidates(plan, plan.space.points())
 
     def utilities(
         self, job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], progress: Progress

@@ -29,8 +29,8 @@ from ..execution.outcome import Outcome
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness
 from ..execution.runs import Run, in_the_open
+from ..planning.arguments import RUNS
 from ..planning.families import Families, families_of
-from ..planning.grid import is_finite, number_of_points
 from ..planning.plan import Facts, Plan, runs_of
 from ..strategies.best_of import BestOfStrategy
 from .cost import (
@@ -163,7 +163,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
-        "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountDistribution, StrOptions({"auto", "each"})],
+        "n_iter": [*RUNS, StrOptions({"auto", "each"})],
         "subset_fraction": [Interval(numbers.Real, 0, 1, closed="neither"), StrOptions({"auto"})],
         "train_on": [str],
         "validate_on": [str],
@@ -260,7 +260,7 @@ class SubsetStrategy(BestOfStrategy):
 
     def __init__(self, search: DPSubsetSearchCV) -> None:
         super().__init__(search, search.param_distributions)
-        if search.n_iter == "each" and not is_finite(self.space):
+        if search.n_iter == "each" and not self.space.is_finite:
             raise ValueError(
                 "Found n_iter='each' and a parameter that is drawn from a distribution; lists of values are needed, so "
                 "that each candidate can run once. Give lists, or draw candidates at random, e.g. n_iter=10."
@@ -328,16 +328,16 @@ class SubsetStrategy(BestOfStrategy):
     def _each(self, fraction: float, relation: Neighboring, secret: bool) -> bool:
         """Return whether each candidate runs once."""
         given, epsilon, delta = self.search.n_iter, self.search.epsilon, self.search.delta
-        if isinstance(given, str) and given == "auto" and epsilon and delta and is_finite(self.space):
+        if isinstance(given, str) and given == "auto" and epsilon and delta and self.space.is_finite:
             train_on = "all" if self.search.train_on == "all" else "rest"
-            number = number_of_points(self.space)
+            number = self.space.size()
             return each_is_cheap(number, float(epsilon), float(delta), fraction, train_on, relation, secret)
         return isinstance(given, str) and given == "each"
 
     def _distribution(self, each: bool) -> CountDistribution:
         """Distribution of the number of runs, which is public where each candidate runs once."""
         if each:
-            return Fixed(number_of_points(self.space))
+            return Fixed(self.space.size())
         given = self.search.n_iter
         return as_count_distribution(USUAL if isinstance(given, str) else given).at_least_one()
 
@@ -346,7 +346,7 @@ class SubsetStrategy(BestOfStrategy):
         search, delta = self.search, float(self.search.delta or 0.0)
         if search.tuning_share is not None:
             return float(search.tuning_share)
-        pure = all(one.pure_epsilon is not None for one in families.guarantees)
+        pure = all(run.guarantee.pure_epsilon is not None for run in families.runs)
         if not search.epsilon or amplified or search.train_on == "all" or not (pure or delta):
             return 1.0  # without any delta the plan says that one is missing
         return share_at_no_cost(float(search.epsilon), delta, distribution, each, pure)

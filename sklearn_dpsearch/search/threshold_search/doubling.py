@@ -24,7 +24,7 @@ from ..execution.job import Job
 from ..execution.outcome import Outcome
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness
-from ..planning.arguments import check_values
+from ..planning.arguments import BUDGET, PARTS
 from ..planning.plan import Plan
 from ..planning.space_guarantee import SpaceGuarantee
 from ..strategies.sample_and_aggregate import SampleAndAggregate, count_trainings
@@ -36,10 +36,10 @@ SHARE = 0.5
 MOST_ROUNDS = 5000
 
 CONSTRAINTS = {
-    "round_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
-    "granularity": [numbers.Real],
-    "lower": [numbers.Real],
-    "n_parts": [None, Interval(numbers.Integral, 2, None, closed="left")],
+    "round_epsilon": BUDGET,
+    "granularity": [Interval(numbers.Real, 0, 1, closed="neither")],
+    "lower": [Interval(numbers.Real, 0, 1, closed="left")],
+    "n_parts": PARTS,
     "part_noise": [StrOptions({"scaled", "same"})],
     "max_rounds": [None, Interval(numbers.Integral, 1, None, closed="left")],
     "threshold_noise": [StrOptions({"fresh", "once"})],
@@ -93,14 +93,7 @@ class Doubling:
     threshold_noise: Literal["fresh", "once"] = "fresh"
 
     def __post_init__(self) -> None:
-        check_values(vars(self))
         validate_parameter_constraints(CONSTRAINTS, vars(self), caller_name="Doubling")
-        if not 0 < self.granularity < 1:
-            raise ValueError(
-                f"Found granularity={self.granularity!r}; a number with 0 < granularity < 1 is needed, e.g. 0.02."
-            )
-        if not 0 <= self.lower < 1:
-            raise ValueError(f"Found lower={self.lower!r}; a number with 0 <= lower < 1 is needed.")
         if self.most_rounds > MOST_ROUNDS:
             raise ValueError(
                 f"Found max_rounds={self.max_rounds!r} with granularity={self.granularity!r}, so up to "

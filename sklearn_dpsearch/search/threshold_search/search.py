@@ -29,6 +29,7 @@ from ..execution.outcome import Outcome
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness, entropy_of
 from ..execution.runs import run_until
+from ..planning.arguments import MOST_RUNS
 from ..planning.plan import Facts, Plan
 from ..strategies.base import Strategy, drawn_candidates
 from ..strategies.best_of import CostOfRuns
@@ -125,7 +126,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
         "threshold": [numbers.Real, Doubling],
-        "n_iter": [Interval(numbers.Real, 0, None, closed="neither")],
+        "n_iter": [Interval(numbers.Real, 0, MOST_RUNS, closed="right")],
         "refit": [StrOptions({"winner"}), "boolean"],
     }
 

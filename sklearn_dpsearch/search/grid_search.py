@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import math
-import numbers
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from ...adapters.declared_guarantee import Declared
-from ...ledger import PrivacyLedger
-from ...privacy import GumbelNoise, PrivacyError
-from .._base import BasePrivateSearch
-from .._types import Candidate, Distributions, Scorer
-from ..execution.candidate_utilities import sensitivity
-from ..execution.job import Job
-from ..execution.outcome import Outcome
-from ..execution.progress import Progress
-from ..execution.randomness import Randomness
-from ..planning.plan import Plan
-from ..strategies.sample_and_aggregate import SampleAndAggregate, count_trainings, train_winner
-from .choice import CostOfChoice
+from ..adapters.declared_guarantee import Declared
+from ..ledger import PrivacyLedger
+from ..privacy import Guarantee, GumbelNoise, PrivacyError, noisy_max
+from ..privacy.spent import Component
+from ._base import BasePrivateSearch
+from ._types import Candidate, Distributions, Scorer
+from .execution.candidate_utilities import sensitivity
+from .execution.job import Job
+from .execution.outcome import Outcome
+from .execution.progress import Progress
+from .execution.randomness import Randomness
+from .planning.arguments import BUDGET, PARTS
+from .planning.plan import Plan
+from .planning.space_guarantee import SpaceGuarantee
+from .strategies.sample_and_aggregate import SampleAndAggregate, count_trainings, train_winner
 
 #: Share of ``epsilon`` that the choice gets, where ``selection_epsilon`` is not given.
 SHARE = 0.3
@@ -114,8 +116,8 @@ class DPGridSearchCV(BasePrivateSearch):
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
         "param_grid": [dict, list, StrOptions({"auto"})],
-        "selection_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
-        "n_parts": [None, Interval(numbers.Integral, 2, None, closed="left")],
+        "selection_epsilon": BUDGET,
+        "n_parts": PARTS,
         "part_noise": [StrOptions({"scaled", "same"})],
     }
     _parameter_constraints.pop("score_noise")
@@ -161,6 +163,39 @@ class DPGridSearchCV(BasePrivateSearch):
 
     def _strategy(self) -> GridStrategy:
         return GridStrategy(self)
+
+
+# --- what it costs ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostOfChoice:
+    """Cost of a choice by report noisy max, and of one training.
+
+    Parameters
+    ----------
+    n_candidates : int
+    noise : GumbelNoise
+        For utilities of sensitivity 1.
+    """
+
+    n_candidates: int
+    noise: GumbelNoise
+
+    def noise_for(self, sensitivity: Fraction) -> GumbelNoise:
+        """Noise for utilities of another sensitivity."""
+        return GumbelNoise(scale=self.noise.scale * sensitivity)
+
+    def components(
+        self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
+    ) -> tuple[Component, ...]:
+        number, training = self.n_candidates, promises.worst
+        choice = noisy_max(number, 1, self.noise, neighboring=training.neighboring)
+        name = f"choice among {number} candidate{'s' * (number > 1)} by report noisy max"
+        return (
+            Component(name=name, guarantee=choice),
+            Component(name="training of the winner on all records", guarantee=training),
+        )
 
 
 # --- how it runs ------------------------------------------------------------------------------------------------------
