@@ -215,7 +215,6 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         if X_public is not None:
             public = records_for(X_public, strategy.kinds), targets_for(y_public, strategy.kinds)
         work = PrivateFit(
-            search=search,
             strategy=strategy,
             plan=plan,
             n_samples=seen.facts_of_X.n,

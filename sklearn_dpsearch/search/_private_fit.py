@@ -27,10 +27,9 @@ class PrivateFit:
 
     Parameters
     ----------
-    search : BasePrivateSearch
-        A copy, without its ledger and its checkpoint: parameters set meanwhile do not change the plan.
-    strategy, plan
-        Of the search.
+    strategy : Strategy
+        Of a copy of the search, without its ledger and its checkpoint: parameters set meanwhile change nothing.
+    plan : Plan
     n_samples : int
     X, y
         Private records.
@@ -44,7 +43,6 @@ class PrivateFit:
         Runs of an attempt before a crash.
     """
 
-    search: Any
     strategy: Strategy
     plan: Plan
     n_samples: int
@@ -90,11 +88,12 @@ class PrivateFit:
 
     def progress(self) -> Progress:
         """Receiver of progress in the private process; ends of runs are shown only where the user asks for them."""
-        return Progress(private_process.tell, self.search.verbose > 1)
+        return Progress(private_process.tell, self.strategy.search.verbose > 1)
 
     def job(self, candidates: Any, source: Randomness) -> Job:
         """Draw who does what: the last step before private records are used."""
-        workers: Workers = {"n_jobs": self.search.n_jobs, "pre_dispatch": self.search.pre_dispatch}
+        search = self.strategy.search
+        workers: Workers = {"n_jobs": search.n_jobs, "pre_dispatch": search.pre_dispatch}
         return Job(
             recipe=self.plan.recipe,
             split=self.strategy.split(self.plan, candidates, self.n_samples, source),

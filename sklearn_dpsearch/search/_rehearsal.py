@@ -50,7 +50,7 @@ def rehearse(fit: PrivateFit, X: ContainerFacts, y: ContainerFacts | None) -> st
         The error of an attempt, with a note, if every one of several attempts fails.
     """
     try:
-        made_X, made_y = made_up_like(fit.search.estimator, fit.plan.recipe.scorer, X, y)
+        made_X, made_y = made_up_like(fit.strategy.search.estimator, fit.plan.recipe.scorer, X, y)
     except NothingKnownError as error:
         return str(error)
     n, params = n_records(made_X), {}

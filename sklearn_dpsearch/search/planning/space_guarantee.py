@@ -165,8 +165,10 @@ class SpaceGuarantee:
 
     def check(self, which: int, candidate: Mapping[str, Any]) -> None:
         """Raise unless a candidate from the dictionary ``which`` keeps the planned guarantee of its point."""
-        point = {name: candidate[name] if len(axis) > 1 else axis[0] for name, axis in self.axes[which].items()}
-        found, planned = (self.training(self.configured(one)).guarantee for one in (candidate, point))
+        found, planned = self.training(self.configured(candidate)).guarantee, self.runs[which][0].guarantee
+        if len(self.runs[which]) > 1:
+            point = {name: candidate[name] if len(axis) > 1 else axis[0] for name, axis in self.axes[which].items()}
+            planned = self.training(self.configured(point)).guarantee
         if found == planned or _covered(found, planned):
             return
         raise PrivacyError(
@@ -184,9 +186,9 @@ class SpaceGuarantee:
                 "Add its values there, or leave the parameters that change the guarantee alone."
             )
 
-    def keeps(self, candidate: Mapping[str, Any], model: Any) -> bool:
-        """Return whether training ``model`` keeps the planned guarantee of the candidate, or a smaller loss."""
-        found, planned = self.training(model).guarantee, self.training(self.configured(candidate)).guarantee
+    def keeps(self, model: Any, planned: Guarantee) -> bool:
+        """Return whether training ``model`` keeps a planned guarantee, or has a smaller loss."""
+        found = self.training(model).guarantee
         return found == planned or _covered(found, planned)
 
     def counts_records(self, model: Any) -> bool:
