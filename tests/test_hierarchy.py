@@ -36,7 +36,7 @@ DEFAULTS = {
     "_TuneThenTrain": {"_check"},
     "_TuneValidateTrain": {"_check"},
     # what most searches do
-    "Strategy": {"dry", "matched", "plan_for", "scorer", "split", "work"},
+    "Strategy": {"dry", "scorer", "split"},
     # what most scorers and columns do
     "PrivateScorer": {"plain"},
     "HistogramScorer": {"plain"},

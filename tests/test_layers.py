@@ -121,7 +121,7 @@ INSIDE_SEARCH = {
     "strategies": {"_types", "_records", "planning", "execution"},
 }
 #: Rooms of one search each: no other room looks into them.
-SEARCHES = {"subset_search", "threshold_search", "grid_search"}
+SEARCHES = {"subset_search", "threshold_search"}
 #: Below every room of the accountant.
 GROUND = {"_types", "_checks", "_cached_property"}
 

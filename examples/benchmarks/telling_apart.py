@@ -26,7 +26,8 @@ from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBo
 from sklearn_dpsearch.nets import DPTabularClassifier, DPTabularRegressor
 from sklearn_dpsearch.privacy import GaussianDP, calibrate
 from sklearn_dpsearch.scoring import PrivateScorer, private_scorer
-from sklearn_dpsearch.search.subset_search.cost import noise_beside_training
+from sklearn_dpsearch.scoring.noise_matching import matched_noise
+from sklearn_dpsearch.search.subset_search.cost import FACTOR_OF_SCORES
 
 #: Share of the records that validates in a subset search with its defaults.
 VALIDATING = 0.9
@@ -70,7 +71,7 @@ def noise_of(scorer: PrivateScorer, model: Any, X: Any, y: Any, n_validating: fl
     """Standard deviation of one private score of a subset search on ``n_validating`` records."""
     one_run = GaussianDP(mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, DELTA), neighboring="zero_out")
     sensitivity = scorer.sensitivity("zero_out")
-    std = noise_beside_training(one_run, sensitivity, at_no_cost=False).std * len(y) / n_validating
+    std = matched_noise(one_run, sensitivity).times(FACTOR_OF_SCORES).std * len(y) / n_validating
     exact, rng = scorer.statistic(model, X, y, "zero_out"), np.random.default_rng(0)
     noisy = [
         scorer.score([value + round(std * rng.standard_normal()) for value in exact], len(y), "zero_out")

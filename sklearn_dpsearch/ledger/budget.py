@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Protocol
+from typing import Any
 
 from ..privacy import (
     BudgetExceededError,
@@ -27,17 +27,6 @@ from .entry import Entry, stated_under
 TOLERANCE = 1e-4
 #: Every decimal number with this many digits is read back from its nearest double, so the double can stand for it.
 DIGITS = 15
-
-
-class Budget(Protocol):
-    """Budget of a ledger."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def epsilon(self) -> float: ...
-    @property
-    def delta(self) -> float: ...
 
 
 def relation_of(entries: Sequence[Entry], fixed: Neighboring | None) -> Neighboring | None:
@@ -84,21 +73,21 @@ def _as_double(exact: Fraction) -> float:
     return nearest if as_written(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
-def check(entries: Sequence[Entry], more: Entry, fixed: Neighboring | None, budget: Budget) -> None:
-    """Raise if one more entry would exceed the budget, or cannot be stated under the ledger's relation."""
+def check(entries: Sequence[Entry], more: Entry, ledger: Any) -> None:
+    """Raise if one more entry would exceed a ledger's budget, or cannot be stated under its relation."""
     both = [*entries, more]
-    relation = relation_of(both, fixed)
+    relation = relation_of(both, ledger.neighboring)
     stated_under(more.guarantee, relation)
-    if math.isinf(budget.epsilon):
+    if math.isinf(ledger.epsilon):
         return
-    total = epsilon_of(both, relation, budget.delta)
-    if total <= budget.epsilon:
+    total = epsilon_of(both, relation, ledger.delta)
+    if total <= ledger.epsilon:
         return
-    alone, before = (epsilon_of(part, relation, budget.delta) for part in ([more], entries))
+    alone, before = (epsilon_of(part, relation, ledger.delta) for part in ([more], entries))
     raise BudgetExceededError(
         f"Found {more.title}, which costs ε = {up(alone)} alone and ε = {up(total)} together with what was "
-        f"spent before (ε = {up(before)}), all at δ = {budget.delta:g}; at most ε = {budget.epsilon:g} in total is "
-        f"allowed by the ledger {budget.path!r}. Give a smaller epsilon: ledger.remaining() says how much is left. "
+        f"spent before (ε = {up(before)}), all at δ = {ledger.delta:g}; at most ε = {ledger.epsilon:g} in total is "
+        f"allowed by the ledger {ledger.path!r}. Give a smaller epsilon: ledger.remaining() says how much is left. "
         "No record was used."
     )
 

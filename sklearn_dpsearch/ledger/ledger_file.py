@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,14 +27,6 @@ VERSION = 1
 MARK = b', "digest": "'
 #: Seconds to wait for other processes that write.
 PATIENCE = 600.0
-#: Kinds of paths that are no files.
-KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-}
 #: Names of files beside a ledger.
 LOCK, NEW = ".lock", ".new"
 
@@ -82,24 +73,8 @@ def read(path: Path) -> Pages:
         If there is no ledger, or one that is damaged.
     """
     with _said(path, "read"):
-        check_is_file(path)
         found = path.read_bytes()
     return parse(found, path)
-
-
-def check_is_file(path: Path) -> None:
-    """Refuse a device, a pipe or a folder: reading some of them has no end.
-
-    Raises
-    ------
-    PrivacyError
-    """
-    mode = os.stat(path).st_mode
-    if not stat.S_ISREG(mode):
-        raise PrivacyError(
-            f"Found {KINDS.get(stat.S_IFMT(mode), 'no ordinary file')} in the place of the ledger {str(path)!r}; a "
-            "file is needed, which is begun if it is not there. Give another path."
-        )
 
 
 def parse(found: bytes, path: Path) -> Pages:

@@ -289,7 +289,7 @@ class PrivacyLedger:
         """Return whether the entry is there: a fit resumed after a crash. A new entry is checked against the budget."""
         if any(one.id == entry.id for one in entries):
             return True
-        check(entries, entry, self.neighboring, self)
+        check(entries, entry, self)
         return False
 
     # --- blocks and labels ----------------------------------------------------------------------------------------

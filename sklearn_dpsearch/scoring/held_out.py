@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..privacy.mechanisms.bernoulli import RandomBytes
-from .validation import Exposure, Fold, HoldOut, Validation
+from .validation import Exposure, Fold, HoldOut, Validation, validation_of
 
 #: The usual share, and the largest.
 USUAL, LARGEST = 0.1, 0.3
@@ -43,14 +43,20 @@ class UnknownShare(Validation):
         raise AssertionError("Records are split only after their number was planned for.")
 
 
-def default_hold_out(n_samples: int | None, epsilon: float | None) -> Validation:
-    """Validation for ``cv=None``.
+def validation_for(cv: object, n_samples: int | None, public: bool, epsilon: float | None) -> Validation:
+    """Validation for ``cv``; None stands for a hold-out by the rule.
 
     Parameters
     ----------
+    cv : object
+        As the user gave it.
     n_samples : int or None
         Number of records, where known.
+    public : bool
+        Whether scores are on public data.
     epsilon : float or None
         Total of the search.
     """
+    if cv is not None or public:
+        return validation_of(cv, n_samples, public)
     return UnknownShare() if n_samples is None else HoldOut(default_share(n_samples, epsilon))

@@ -21,113 +21,55 @@ from .ranking import RankingScorer
 from .record_values import ErrorPower, InTopK, LogLoss, Match
 
 
-def accuracy() -> MeanScorer:
-    """Share of right predictions."""
-    return MeanScorer(values=Match(), lower=0.0, upper=1.0, resolution=1, name="accuracy")
+def _share(name: str, values: Any, **given: Any) -> MeanScorer:
+    """Share of records of which something is true."""
+    return MeanScorer(values=values, lower=0.0, upper=1.0, resolution=1, name=name, **given)
 
 
-def top_k_accuracy(*, k: int = 2) -> MeanScorer:
+def _top_k_accuracy(*, k: int = 2) -> MeanScorer:
     """Share of records whose label is among the k classes with the largest scores."""
     require(int(k) == k and k >= 1, "an integer k >= 1", k=k)
-    return MeanScorer(
-        values=InTopK(int(k)),
-        lower=0.0,
-        upper=1.0,
-        response_method=("decision_function", "predict_proba"),
-        resolution=1,
-        name="top_k_accuracy",
-    )
+    return _share("top_k_accuracy", InTopK(int(k)), response_method=("decision_function", "predict_proba"))
 
 
-def neg_log_loss(*, clip: float = 5.0, resolution: int = 1000) -> MeanScorer:
+def _loss(name: str, values: Any, upper: float, resolution: int, **given: Any) -> MeanScorer:
+    """Minus a mean of losses, each at most ``upper``."""
+    given |= {"lower": 0.0, "upper": upper, "greater_is_better": False, "resolution": resolution}
+    return MeanScorer(values=values, name=name, **given)
+
+
+def _log_loss(*, clip: float = 5.0, resolution: int = 1000) -> MeanScorer:
     """Minus the mean of −log p(label), in nats, each at most ``clip``."""
-    return MeanScorer(
-        values=LogLoss(),
-        lower=0.0,
-        upper=clip,
-        response_method="predict_proba",
-        greater_is_better=False,
-        resolution=resolution,
-        name="neg_log_loss",
-    )
+    return _loss("neg_log_loss", LogLoss(), clip, resolution, response_method="predict_proba")
 
 
-def neg_mean_absolute_error(*, clip: float, resolution: int = 1000) -> MeanScorer:
-    """Minus the mean absolute error, each error at most ``clip``."""
-    return _error("neg_mean_absolute_error", 1, clip, resolution)
+def _retrieval(kind: str) -> Callable[..., PrivateScorer]:
+    return lambda *, pos_label: RetrievalScorer(kind=kind, pos_label=pos_label)
 
 
-def neg_mean_squared_error(*, clip: float, resolution: int = 1000) -> MeanScorer:
-    """Minus the mean squared error, each absolute error at most ``clip``."""
-    return _error("neg_mean_squared_error", 2, clip, resolution)
+def _ranking(kind: str) -> Callable[..., PrivateScorer]:
+    return lambda *, pos_label, n_bins=16: RankingScorer(kind=kind, pos_label=pos_label, n_bins=n_bins)
 
 
-def _error(name: str, power: int, clip: float, resolution: int) -> MeanScorer:
-    return MeanScorer(
-        values=ErrorPower(power),
-        lower=0.0,
-        upper=clip**power,
-        greater_is_better=False,
-        resolution=resolution,
-        name=name,
-    )
-
-
-def balanced_accuracy(*, classes: Sequence[Any]) -> BalancedAccuracyScorer:
-    """Mean over the classes of their share of right predictions."""
-    return BalancedAccuracyScorer(classes=classes)
-
-
-def f1(*, pos_label: Any) -> RetrievalScorer:
-    """F₁ of one class."""
-    return RetrievalScorer(kind="f1", pos_label=pos_label)
-
-
-def precision(*, pos_label: Any) -> RetrievalScorer:
-    """Precision of one class."""
-    return RetrievalScorer(kind="precision", pos_label=pos_label)
-
-
-def recall(*, pos_label: Any) -> RetrievalScorer:
-    """Recall of one class."""
-    return RetrievalScorer(kind="recall", pos_label=pos_label)
-
-
-def roc_auc(*, pos_label: Any, n_bins: int = 16) -> RankingScorer:
-    """Area under the ROC curve, from histograms of the scores."""
-    return RankingScorer(kind="roc_auc", pos_label=pos_label, n_bins=n_bins)
-
-
-def average_precision(*, pos_label: Any, n_bins: int = 16) -> RankingScorer:
-    """Average precision, from histograms of the scores."""
-    return RankingScorer(kind="average_precision", pos_label=pos_label, n_bins=n_bins)
-
-
-def r2(
-    *,
-    y_range: tuple[float, float],
-    clip: float | None = None,
-    score_range: tuple[float, float] = (-1.0, 1.0),
-    resolution: int = 1000,
-) -> R2Scorer:
-    """R² with clipped errors and targets."""
-    return R2Scorer(y_range=y_range, clip=clip, score_range=score_range, resolution=resolution)
+def _error(name: str, power: int) -> Callable[..., PrivateScorer]:
+    """Minus the mean of a power of absolute errors, each of which is at most ``clip``."""
+    return lambda *, clip, resolution=1000: _loss(name, ErrorPower(power), clip**power, resolution)
 
 
 #: scikit-learn's name of a metric ↦ builder of its private scorer, and an example of its public facts.
 SCORERS: dict[str, tuple[Callable[..., PrivateScorer], str]] = {
-    "accuracy": (accuracy, ""),
-    "top_k_accuracy": (top_k_accuracy, ""),
-    "neg_log_loss": (neg_log_loss, ""),
-    "balanced_accuracy": (balanced_accuracy, "classes=[0, 1]"),
-    "f1": (f1, "pos_label=..."),
-    "precision": (precision, "pos_label=..."),
-    "recall": (recall, "pos_label=..."),
-    "roc_auc": (roc_auc, "pos_label=..."),
-    "average_precision": (average_precision, "pos_label=..."),
-    "neg_mean_absolute_error": (neg_mean_absolute_error, "clip=10.0"),
-    "neg_mean_squared_error": (neg_mean_squared_error, "clip=10.0"),
-    "r2": (r2, "y_range=(0.0, 100.0)"),
+    "accuracy": (lambda: _share("accuracy", Match()), ""),
+    "top_k_accuracy": (_top_k_accuracy, ""),
+    "neg_log_loss": (_log_loss, ""),
+    "balanced_accuracy": (BalancedAccuracyScorer, "classes=[0, 1]"),
+    "f1": (_retrieval("f1"), "pos_label=..."),
+    "precision": (_retrieval("precision"), "pos_label=..."),
+    "recall": (_retrieval("recall"), "pos_label=..."),
+    "roc_auc": (_ranking("roc_auc"), "pos_label=..."),
+    "average_precision": (_ranking("average_precision"), "pos_label=..."),
+    "neg_mean_absolute_error": (_error("neg_mean_absolute_error", 1), "clip=10.0"),
+    "neg_mean_squared_error": (_error("neg_mean_squared_error", 2), "clip=10.0"),
+    "r2": (R2Scorer, "y_range=(0.0, 100.0)"),
 }
 
 #: Largest error that counts, as a share of the width of the estimator's bounds (examples/benchmarks/telling_apart.py).

@@ -7,14 +7,14 @@ import os
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
 from .._process import public_records
@@ -28,29 +28,27 @@ from ..privacy.spent import PrivacySpent
 from ..privacy.statement.numbers import short_up, up
 from ..scoring import PrivateScorer
 from . import private_process
-from ._callbacks import PhaseCallbacks
 from ._delegation import ReleasedModel
 from ._dry_run import DryRun, dry_run, examples, job_in_the_open
 from ._html_repr import ShownInNotebooks
 from ._ledgers import ledger_of, taken_along, with_those_before
 from ._private_fit import PrivateFit
 from ._rehearsal import rehearse
-from ._resuming import STATEMENT, Start, starting
-from ._types import PublicData, Scorer
-from .execution.clusters import Workplace, workplace
+from ._resuming import starting
+from ._types import Scorer
+from .execution.clusters import workplace
 from .execution.outcome import charge
 from .execution.progress import planning, running
-from .planning.arguments import check_arguments
-from .planning.columns_read import columns_read
-from .planning.container_facts import ContainerFacts
+from .planning.arguments import BUDGET, DELTA, PRE_DISPATCH, check_estimator, check_mean, is_per_record, without_groups
 from .planning.finite_epsilon import check_finite
 from .planning.first_look import check_public, first_look, records_for, refuse_traces, targets_for
-from .planning.keywords import check_keywords, check_names, is_per_record, known_to_fit
-from .planning.plan import Plan, Request, make_plan, notes_of
-from .planning.release_facts import release_of
+from .planning.plan import Plan, make_plan
+from .planning.release_facts import columns_read
 from .strategies.base import Strategy
 
 Search = TypeVar("Search", bound="BasePrivateSearch")
+#: A fit that may start, checked and planned, and its ledger; no private record was used yet.
+Planned: TypeAlias = tuple[PrivateFit, PrivacyLedger | None]
 
 #: Fields that a fit may leave beside what it spent; a later one takes all of them away before it uses a record.
 RELEASED = (
@@ -68,41 +66,8 @@ RELEASED = (
 )
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A ``fit`` that may start: checked and planned, and no private record was used yet."""
-
-    search: BasePrivateSearch
-    strategy: Strategy
-    plan: Plan
-    n_samples: int
-    X: Any
-    y: Any
-    public: PublicData | None
-    fit_params: Mapping[str, Any]
-    ledger: PrivacyLedger | None
-    workplace: Workplace
-
-    def work(self, **given: Any) -> PrivateFit:
-        """Work on the private records."""
-        return PrivateFit(
-            strategy=self.strategy,
-            plan=self.plan,
-            n_samples=self.n_samples,
-            X=self.X,
-            y=self.y,
-            public=self.public,
-            fit_params=self.fit_params,
-            workplace=self.workplace,
-            moments=self.search.verbose > 1,
-            **given,
-        )
-
-
 @linked
-class BasePrivateSearch(
-    ShownInNotebooks, ReleasedModel, PhaseCallbacks, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta
-):
+class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     """A search that is private as a whole: a final class has the parameters, and says which strategy goes by them.
 
     ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``PrivateFit``, in a process of its own) and release
@@ -127,13 +92,13 @@ class BasePrivateSearch(
 
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit"])],
-        "epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
-        "delta": [None, Interval(numbers.Real, 0, 1, closed="left")],
+        "epsilon": BUDGET,
+        "delta": DELTA,
         "scoring": [str, callable, PrivateScorer, None],
         "score_noise": [StrOptions({"match"}), Guarantee],
         "guarantee": [None, Guarantee, callable],
         "n_jobs": [None, numbers.Integral],
-        "pre_dispatch": [numbers.Integral, str],
+        "pre_dispatch": PRE_DISPATCH,
         "error_score": [numbers.Real, StrOptions({"raise"})],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
@@ -141,28 +106,6 @@ class BasePrivateSearch(
         "ledger": [None, PrivacyLedger],
         "rehearse": ["boolean"],
     }
-
-    def __new__(cls: type[Search], *positional: Any, **named: Any) -> Search:
-        """An object, unless it is given keywords that this search has not."""
-        check_keywords(cls, positional, named)
-        made: Search = super().__new__(cls)
-        return made
-
-    def set_params(self: Search, **params: Any) -> Search:
-        """Set parameters of the search or, with two underscores, of its estimator, as in scikit-learn.
-
-        Parameters
-        ----------
-        **params : dict
-            Name to value.
-
-        Returns
-        -------
-        self : object
-        """
-        check_names(type(self), params)
-        super().set_params(**params)
-        return self
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and copies; see ``taken_along``."""
@@ -175,8 +118,9 @@ class BasePrivateSearch(
     # --- plan -----------------------------------------------------------------------------------------------------
 
     def _validate_params(self) -> None:
-        check_arguments(self)
+        check_estimator(self.estimator)
         super()._validate_params()
+        check_mean(getattr(self, "n_iter", None))
         self._check_supported()
 
     def privacy_cost(
@@ -239,44 +183,7 @@ class BasePrivateSearch(
     def _plan(
         self, strategy: Strategy, n_samples: int | None, public: bool, delta: float | None, *, near: float | None = None
     ) -> Plan:
-        strategy.plan_for(n_samples)
-        families = strategy.families(n_samples)
-        relation = families.relation
-        scorer, validation = strategy.scorer(public), strategy.validation(relation, n_samples, public)
-        return make_plan(
-            Request(
-                estimator=strategy.search.estimator,
-                error_score=float(self.error_score),
-                adapter=strategy.adapter,
-                families=families,
-                distribution=strategy.distribution,
-                each=strategy.each,
-                validation=validation,
-                scorer=scorer,
-                score_noise=strategy.score_noise,
-                matched=strategy.matched,
-                tuning_share=strategy.tuning_share,
-                epsilon=self.epsilon,
-                delta=delta,
-                n_samples=n_samples,
-                cost=strategy.cost(validation),
-                notes=(
-                    *notes_of(public, self.random_state, getattr(self, "cv", None)),
-                    *(() if self.checkpoint is None else (STATEMENT,)),
-                    *strategy.notes(relation),
-                ),
-                release=release_of(
-                    type(self).__name__,
-                    self.estimator,
-                    families.kinds,
-                    strategy.released,
-                    n_samples=n_samples,
-                    seeded=self.random_state is not None,
-                    kept=self.checkpoint is not None,
-                ),
-                near=near,
-            )
-        )
+        return make_plan(replace(strategy.facts(n_samples, public), delta=delta, near=near))
 
     def _check_supported(self) -> None:
         if isinstance(self.error_score, str):
@@ -285,11 +192,16 @@ class BasePrivateSearch(
                 "Use error_score=np.nan (a failing candidate is the worst), and look for errors on public or made-up "
                 "data: dry_run() shows them in full."
             )
+        if self.error_score == np.inf:
+            raise ValueError(
+                "Found error_score=inf, which would make a failing candidate the best. Use error_score=np.nan (a "
+                "failing candidate is the worst, as with -inf), or a finite number."
+            )
         if self.n_jobs == 0:
             raise ValueError("Found n_jobs=0; None, a number of workers, or -1 for one on each processor is needed.")
         refuse_traces(self.estimator)
 
-    def _prepared(self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]) -> Prepared:
+    def _prepared(self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]) -> Planned:
         """Check and plan. The search that runs is a copy: parameters set meanwhile do not change the plan."""
         self._validate_params()
         private_process.prepare(private_process.imported())
@@ -302,36 +214,36 @@ class BasePrivateSearch(
             check_public(X_public, y_public, X, y)
         _, scorer = together((strategy.check_kinds, partial(strategy.scorer, X_public is not None)))
         seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
-        with planning(type(self).__name__, self._progress_shown()):
+        with planning(type(self).__name__, self.verbose):
             plan = search._plan(strategy, seen.facts_of_X.n, X_public is not None, self.delta)
             search._check_finite(plan, plan.spent, seen.facts_of_X.n, X_public is not None)
         if self.verbose:  # all that it ever prints is known without the data
-            work = strategy.work(plan, seen.facts_of_X.n)
             cost = f"epsilon = {up(plan.spent.epsilon)} at delta = {short_up(plan.spent.delta)} for any one record"
-            told = f"[{type(self).__name__}] {work}the whole fit costs {cost}"
+            told = f"[{type(self).__name__}] {plan.work}the whole fit costs {cost}"
             print("\n  ".join([told, *columns_read(search.estimator)]))
-        there = workplace(self.n_jobs)
         search.ledger = search.checkpoint = None  # the user's process keeps both
         public = None
         if X_public is not None:
             public = records_for(X_public, strategy.kinds), targets_for(y_public, strategy.kinds)
-        prepared = Prepared(
-            search, strategy, plan, seen.facts_of_X.n, seen.X, seen.y, public, fit_params, ledger, there
+        work = PrivateFit(
+            strategy=strategy,
+            plan=plan,
+            n_samples=seen.facts_of_X.n,
+            X=seen.X,
+            y=seen.y,
+            public=public,
+            fit_params=fit_params,
+            workplace=workplace(self.n_jobs),
         )
-        self._rehearse(prepared, seen.facts_of_X, seen.facts_of_y)
-        return prepared
-
-    def _rehearse(self, prepared: Prepared, X: ContainerFacts, y: ContainerFacts | None) -> None:
-        """Find on made-up records what would fail on private ones, unless a search around this one has done so."""
-        if not self.rehearse or is_counted():
-            return
-        why_not = rehearse(prepared.strategy, prepared.plan, X, y, prepared.fit_params, prepared.public)
-        if why_not is not None and self.verbose:
-            print(f"[{type(self).__name__}] not rehearsed on made-up records: {why_not}")
+        if self.rehearse and not is_counted():  # a search around this one has rehearsed it
+            why_not = rehearse(work, seen.facts_of_X, seen.facts_of_y)
+            if why_not is not None and self.verbose:
+                print(f"[{type(self).__name__}] not rehearsed on made-up records: {why_not}")
+        return work, ledger
 
     def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
-        params = known_to_fit(params)
+        params = without_groups(params)
         if get_config().get("enable_metadata_routing"):
             params = process_routing(self, "fit", **params).estimator.fit
         per_record = sorted(name for name, value in params.items() if is_per_record(name, value))
@@ -383,22 +295,22 @@ class BasePrivateSearch(
         error follows. Private work is done in a process of its own (docs/reference/process.md): candidates neither
         write, warn nor log here, and leave the state of this process as it is. Ctrl-C ends that process.
         """
-        prepared = self._prepared(X, y, X_public, y_public, params)
+        work, ledger = self._prepared(X, y, X_public, y_public, params)
         with (
             starting(self.checkpoint, self.random_state) as start,
-            running(type(self).__name__, self._progress_shown()) as tell,
+            running(type(self).__name__, self.verbose) as tell,
         ):
-            kept = start.released(prepared)
+            kept = start.released(work)
             if kept is not None:
-                self._give_back(prepared, start, kept)
+                self._give_back(work.plan, ledger, start.entry, kept)
                 return self
-            work = prepared.work(entropy=start.entropy, finished=start.finished)
+            work = replace(work, entropy=start.entropy, finished=start.finished)
             work.try_to_draw()
             with private_process.PrivateProcess(work, work.shared, work.writes) as process:
-                start.begin(lambda: self._spend(prepared, start.entry))
+                start.begin(lambda: self._spend(work.plan, ledger, start.entry))
                 release = process(tell=tell)
             start.keep({**release, "privacy_spent_": self.privacy_spent_})
-            self._release(prepared.plan, release)
+            self._release(work.plan, release)
         return self
 
     def dry_run(self, X_example: Any = None, y_example: Any = None, *, public: bool = False) -> DryRun:
@@ -442,33 +354,31 @@ class BasePrivateSearch(
         strategy = search._strategy()
         X, y = examples(strategy, X_example, y_example, public)
         seen = first_look(search, strategy.kinds, strategy.scorer(public), X, y, {})
-        n = seen.facts_of_X.n
         try:  # the plan for any number of records; for these only where it depends on that: ``fit`` will have more
             plan = search._plan(strategy, None, public, search.delta)
         except (ValueError, TypeError):
-            plan = search._plan(strategy, n, public, search.delta)
-        job = job_in_the_open(plan, n, {}, (seen.X, seen.y) if public else None)
+            plan = search._plan(strategy, seen.facts_of_X.n, public, search.delta)
+        job = job_in_the_open(plan, seen.X, seen.y, public=(seen.X, seen.y) if public else None)
         with counted(), public_records():  # nothing is spent, nor by a search inside of this one
-            return dry_run(strategy, plan, job, seen.X, seen.y)
+            return dry_run(strategy, plan, job)
 
-    def _spend(self, prepared: Prepared, entry: str | None = None) -> None:
+    def _spend(self, plan: Plan, ledger: PrivacyLedger | None, entry: str | None = None) -> None:
         """Spend the budget and remove earlier results, before the first private record is used; errors undo nothing.
 
         The ledger is first. If it refuses, nothing is spent, and what it has once written is on the disk.
         """
-        spent, ledger = prepared.plan.spent, prepared.ledger
         if ledger is not None:
-            ledger._spend_fit(type(self).__name__, spent, entry)
+            ledger._spend_fit(type(self).__name__, plan.spent, entry)
         self._forget_release()
-        self.privacy_spent_ = with_those_before(self, spent, ledger)
+        self.privacy_spent_ = with_those_before(self, plan.spent, ledger)
 
-    def _give_back(self, prepared: Prepared, start: Start, kept: dict[str, Any]) -> None:
+    def _give_back(self, plan: Plan, ledger: PrivacyLedger | None, entry: str | None, kept: dict[str, Any]) -> None:
         """Restore an earlier release of the same fit, at the price paid then; a ledger has an entry for it."""
-        if prepared.ledger is not None:
-            prepared.ledger._spend_fit(type(self).__name__, prepared.plan.spent, start.entry)
+        if ledger is not None:
+            ledger._spend_fit(type(self).__name__, plan.spent, entry)
         self._forget_release()
         self.privacy_spent_ = kept.pop("privacy_spent_")
-        self._release(prepared.plan, kept)
+        self._release(plan, kept)
         if self.verbose:
             print(f"[{type(self).__name__}] this fit has ended before: its release is given back, and nothing is spent")
 

@@ -25,6 +25,27 @@ def _delegates(name: str) -> Any:
     return check
 
 
+def _answers(name: str, text: str) -> Any:
+    """Make a method: answers of the released model, to records in the form in which it was trained."""
+
+    def answers(self: Any, X: Any) -> Any:
+        self._check_refitted(name)
+        return getattr(self.best_estimator_, name)(typed(X))
+
+    answers.__name__, answers.__doc__, answers.__qualname__ = name, text, f"ReleasedModel.{name}"
+    return available_if(_delegates(name))(answers)
+
+
+def _attribute(name: str, text: str) -> Any:
+    """Make a property: an attribute of the released model."""
+
+    def attribute(self: Any) -> Any:
+        self._check_refitted(f"tell {name}")
+        return getattr(self.best_estimator_, name)
+
+    return property(attribute, doc=text)
+
+
 class ReleasedModel:
     """Prediction, transformation and scoring by ``best_estimator_``, as on scikit-learn's searches."""
 
@@ -74,40 +95,13 @@ class ReleasedModel:
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(metric(self.best_estimator_, typed(X), y, **weights))
 
-    def _answers(self, method: str, X: Any) -> Any:
-        """Answers of the released model, to records in the form in which it was trained."""
-        self._check_refitted(method)
-        return getattr(self.best_estimator_, method)(typed(X))
-
-    @available_if(_delegates("predict"))
-    def predict(self, X: Any) -> Any:
-        """Predictions of the released model, ``best_estimator_.predict(X)``."""
-        return self._answers("predict", X)
-
-    @available_if(_delegates("predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities of the released model."""
-        return self._answers("predict_proba", X)
-
-    @available_if(_delegates("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the class probabilities of the released model."""
-        return self._answers("predict_log_proba", X)
-
-    @available_if(_delegates("decision_function"))
-    def decision_function(self, X: Any) -> Any:
-        """Decision function of the released model."""
-        return self._answers("decision_function", X)
-
-    @available_if(_delegates("score_samples"))
-    def score_samples(self, X: Any) -> Any:
-        """Scores of records by the released model, one each."""
-        return self._answers("score_samples", X)
-
-    @available_if(_delegates("transform"))
-    def transform(self, X: Any) -> Any:
-        """Records transformed by the released model."""
-        return self._answers("transform", X)
+    predict = _answers("predict", "Predictions of the released model, ``best_estimator_.predict(X)``.")
+    predict_proba = _answers("predict_proba", "Class probabilities of the released model.")
+    predict_log_proba = _answers("predict_log_proba", "Logarithms of the class probabilities of the released model.")
+    decision_function = _answers("decision_function", "Decision function of the released model.")
+    score_samples = _answers("score_samples", "Scores of records by the released model, one each.")
+    transform = _answers("transform", "Records transformed by the released model.")
+    inverse_transform = _answers("inverse_transform", "Inverse transformation of the released model.")
 
     @available_if(_delegates("transform"))
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
@@ -169,28 +163,9 @@ class ReleasedModel:
         self._check_refitted("name features")
         return self.best_estimator_.get_feature_names_out(input_features)
 
-    @available_if(_delegates("inverse_transform"))
-    def inverse_transform(self, X: Any) -> Any:
-        """Inverse transformation of the released model."""
-        return self._answers("inverse_transform", X)
-
-    @property
-    def classes_(self) -> Any:
-        """Class labels, as the released model knows them."""
-        self._check_refitted("tell classes_")
-        return self.best_estimator_.classes_
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features seen by the released model."""
-        self._check_refitted("tell n_features_in_")
-        return int(self.best_estimator_.n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> Any:
-        """Names of the features seen by the released model."""
-        self._check_refitted("tell feature_names_in_")
-        return self.best_estimator_.feature_names_in_
+    classes_ = _attribute("classes_", "Class labels, as the released model knows them.")
+    n_features_in_ = _attribute("n_features_in_", "Number of features seen by the released model.")
+    feature_names_in_ = _attribute("feature_names_in_", "Names of the features seen by the released model.")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "scorer_")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ._records import n_records
 from ._synthetic_records import made_up_records
-from ._types import Candidate, PublicData
+from ._types import Candidate
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
-from .planning.columns_read import columns_read
 from .planning.plan import Plan
+from .planning.release_facts import columns_read
 from .strategies.base import Strategy, drawn_candidates
 
 
@@ -49,17 +49,16 @@ def examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[Any, Any
     return made_up_records(strategy.search.estimator, strategy.scorer(public))
 
 
-def job_in_the_open(plan: Plan, n: int, fit_params: Mapping[str, Any], public: PublicData | None) -> Job:
+def job_in_the_open(plan: Plan, X: Any, y: Any, **given: Any) -> Job:
     """Job in which all records train and all records are scored."""
-    records = np.arange(n)
-    split = Split(folds=[(records, records)], n_scored=[n])
-    return Job(recipe=plan.recipe, split=split, fit_params=fit_params, public=public)
+    n = n_records(X)
+    return Job(recipe=plan.recipe, split=Split(folds=[(np.arange(n),) * 2], n_scored=[n]), X=X, y=y, **given)
 
 
-def dry_run(strategy: Strategy, plan: Plan, job: Job, X: Any, y: Any) -> DryRun:
+def dry_run(strategy: Strategy, plan: Plan, job: Job) -> DryRun:
     """Train, score and prepare for release one candidate, as ``fit`` would."""
     (candidate,) = drawn_candidates(plan, 1, Randomness())
-    score = strategy.dry(plan, job, candidate, X, y)
+    score = strategy.dry(plan, job, candidate)
     if not math.isfinite(score):
         raise ValueError(
             f"The score of {candidate!r} is {score}, which counts as a failure. Give other parameters, or a scorer "

@@ -27,7 +27,7 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "torch", "skorch", "dif
 
 def marks(prepared: Any) -> Marks:
     """Marks of a search."""
-    search, plan = prepared.search, prepared.plan
+    search, plan = prepared.strategy.search, prepared.plan
     arguments = {n: v for n, v in search.get_params(deep=False).items() if n not in FREE | COMPARED}
     if isinstance(arguments.get("random_state"), np.random.RandomState):
         arguments["random_state"] = "RandomState"  # it changes with use; the entropy drawn from it is kept

@@ -59,14 +59,9 @@ def _check_inside(search: Any, found: PrivacyLedger | None) -> None:
 def _inside(search: Any) -> Iterable[PrivacyLedger]:
     """Ledgers among the parameters of the estimator, of the values in the space, and of what is in these."""
     space = getattr(search, "param_distributions", None) or getattr(search, "param_grid", None)
-    listed = [value for _, value in values_of(space)]
-    inner = [value for part in (search.estimator, *listed) for value in _parameters(part)]
+    listed = list(values_of(space))
+    inner = [value for part in (search.estimator, *listed) for value in nested(part)]
     return [value for value in (*listed, *inner) if isinstance(value, PrivacyLedger)]
-
-
-def _parameters(part: Any) -> Iterable[Any]:
-    """Values of the parameters of an object, at any depth; a class has none."""
-    return () if isinstance(part, type) else (value for _, value in nested(part))
 
 
 def with_those_before(search: Any, spent: PrivacySpent, ledger: PrivacyLedger | None) -> PrivacySpent:

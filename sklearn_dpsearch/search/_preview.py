@@ -17,10 +17,9 @@ from ._base import BasePrivateSearch
 from ._records import n_records, take, with_parameters
 from ._synthetic_records import made_up_records
 from .execution.candidate_utilities import HELD_OUT
-from .planning.grid import number_of_points
 from .planning.plan import Plan
 from .strategies.sample_and_aggregate import SampleAndAggregate
-from .subset_search.search import SubsetStrategy
+from .subset_search.cost import CostOfSubset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +67,8 @@ def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None
     plan = search._plan(strategy, n_samples, False, search.delta, near=near)
     whole_grid = isinstance(strategy, SampleAndAggregate)
     return Planned(
-        distribution=plan.request.distribution,
-        candidates=number_of_points(strategy.space) if whole_grid else None,
+        distribution=plan.distribution,
+        candidates=strategy.space.size() if whole_grid else None,
         one_run=plan.promises.one_run,
         final=plan.final.worst,
         settings={name: value for name, value in plan.final_recipe.settings.items() if value is not None},
@@ -82,14 +81,13 @@ def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None
 def _work(strategy: Any, plan: Plan) -> float:
     """Expected number of records processed, in units of one training on all records."""
     if isinstance(strategy, SampleAndAggregate):
-        candidates = number_of_points(strategy.space)
+        candidates = strategy.space.size()
         return 1.0 + (candidates > 1) * candidates * (1.0 - 1.0 / HELD_OUT)
-    assert plan.request.distribution is not None
-    runs = float(plan.request.distribution.mean) * _share_trained(plan.request.validation)
-    if not isinstance(strategy, SubsetStrategy):
-        return runs + (getattr(strategy.search, "refit", None) is True)
-    fraction = strategy.fraction
-    return runs + (1.0 - fraction if strategy.search.train_on == "rest" else 1.0)
+    assert plan.distribution is not None
+    runs = float(plan.distribution.mean) * _share_trained(plan.validation)
+    if isinstance(plan.cost, CostOfSubset):
+        return runs + plan.cost.sizes(None).final
+    return runs + (getattr(strategy.search, "refit", None) is True)
 
 
 def _share_trained(validation: Validation) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import private_process
-from ._types import PublicData
+from ._types import PublicData, Workers
 from .execution.clusters import Workplace
 from .execution.finished_runs import NOTHING, Finished
 from .execution.job import Job
@@ -27,8 +27,9 @@ class PrivateFit:
 
     Parameters
     ----------
-    strategy, plan
-        Of the search.
+    strategy : Strategy
+        Of a copy of the search, without its ledger and its checkpoint: parameters set meanwhile change nothing.
+    plan : Plan
     n_samples : int
     X, y
         Private records.
@@ -36,8 +37,6 @@ class PrivateFit:
     fit_params : mapping
     workplace : Workplace
         Where candidates run.
-    moments : bool
-        Whether ends of runs may be seen.
     entropy : int, list of int or None
         Secret from which everything random follows; None for the operating system's entropy.
     finished : Finished
@@ -52,7 +51,6 @@ class PrivateFit:
     public: PublicData | None
     fit_params: Mapping[str, Any]
     workplace: Workplace
-    moments: bool
     entropy: int | list[int] | None = None
     finished: Finished = NOTHING
 
@@ -75,7 +73,7 @@ class PrivateFit:
         with self.workplace.entered():
             candidates = self.strategy.candidates(self.plan, source)
             job = self.job(candidates, source)
-            outcome = self.strategy.run(self.plan, job, candidates, source, self.X, self.y)
+            outcome = self.strategy.run(self.plan, job, candidates, source, self.progress())
             return release_of(len(job.split.folds), outcome)
 
     def try_to_draw(self) -> None:
@@ -85,19 +83,27 @@ class PrivateFit:
         self.strategy.split(self.plan, candidates, self.n_samples, source)
 
     def source(self) -> Randomness:
-        """Begin: the source of all random choices."""
-        self.strategy.progress = Progress(private_process.tell, self.moments)
+        """Source of all random choices."""
         return Randomness() if self.entropy is None else Randomness.following(self.entropy)
+
+    def progress(self) -> Progress:
+        """Receiver of progress in the private process; ends of runs are shown only where the user asks for them."""
+        return Progress(private_process.tell, self.strategy.search.verbose > 1)
 
     def job(self, candidates: Any, source: Randomness) -> Job:
         """Draw who does what: the last step before private records are used."""
+        search = self.strategy.search
+        workers: Workers = {"n_jobs": search.n_jobs, "pre_dispatch": search.pre_dispatch}
         return Job(
             recipe=self.plan.recipe,
             split=self.strategy.split(self.plan, candidates, self.n_samples, source),
+            X=self.X,
+            y=self.y,
             fit_params=self.fit_params,
             public=self.public,
             finished=self.finished,
-            threads=threads_of_one_run(self.strategy.workers),
+            workers=workers,
+            threads=threads_of_one_run(workers),
         )
 
 

@@ -5,22 +5,22 @@ It takes the whole way, through a process of its own. Errors are shown in full: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from .._process import rehearsing
 from ._dry_run import job_in_the_open
+from ._private_fit import PrivateFit
 from ._public_work import in_the_open
 from ._records import n_records
 from ._synthetic_records import NothingKnownError, made_up_like
-from ._types import Candidate, PublicData
+from ._types import Candidate
 from .execution.job import Job
 from .execution.tasks import in_task, is_leak, would_leak
+from .planning.arguments import is_per_record
 from .planning.container_facts import ContainerFacts
-from .planning.keywords import is_per_record
 from .planning.plan import Plan
 from .strategies.base import Strategy
 
@@ -36,14 +36,7 @@ NOTE = (
 CONFINED = "Candidates may write to temporary files alone (tempfile), and have no network."
 
 
-def rehearse(
-    strategy: Strategy,
-    plan: Plan,
-    X: ContainerFacts,
-    y: ContainerFacts | None,
-    fit_params: Mapping[str, Any],
-    public: PublicData | None,
-) -> str | None:
+def rehearse(fit: PrivateFit, X: ContainerFacts, y: ContainerFacts | None) -> str | None:
     """Train and score one candidate of each family on records made up from public facts; nothing is spent.
 
     Returns
@@ -57,15 +50,15 @@ def rehearse(
         The error of an attempt, with a note, if every one of several attempts fails.
     """
     try:
-        made_X, made_y = made_up_like(strategy.search.estimator, plan.recipe.scorer, X, y)
+        made_X, made_y = made_up_like(fit.strategy.search.estimator, fit.plan.recipe.scorer, X, y)
     except NothingKnownError as error:
         return str(error)
     n, params = n_records(made_X), {}
-    for name, value in fit_params.items():
+    for name, value in fit.fit_params.items():
         params[name] = np.ones(n) if is_per_record(name, value) else value
-    job = job_in_the_open(plan, n, params, public)
+    job = job_in_the_open(fit.plan, made_X, made_y, fit_params=params, public=fit.public)
     try:
-        in_the_open(partial(_rehearse_all, strategy, plan, job, made_X, made_y), [made_X, made_y], writes=())
+        in_the_open(partial(_rehearse_all, fit.strategy, fit.plan, job), [made_X, made_y], writes=())
     except Exception as error:
         if isinstance(error, OSError):
             error.add_note(CONFINED)
@@ -74,10 +67,10 @@ def rehearse(
     return None
 
 
-def _rehearse_all(strategy: Strategy, plan: Plan, job: Job, X: Any, y: Any) -> None:
+def _rehearse_all(strategy: Strategy, plan: Plan, job: Job) -> None:
     with rehearsing(), in_task():
         for candidate in _candidates(plan):
-            _attempt(strategy, plan, job, candidate, X, y)
+            _attempt(strategy, plan, job, candidate)
 
 
 def _candidates(plan: Plan) -> Iterator[Candidate]:
@@ -87,11 +80,11 @@ def _candidates(plan: Plan) -> Iterator[Candidate]:
         yield plan.space.draw_from(which, drawing)
 
 
-def _attempt(strategy: Strategy, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> None:
+def _attempt(strategy: Strategy, plan: Plan, job: Job, candidate: Candidate) -> None:
     """Run one candidate; raise its error if every attempt fails."""
     for _ in range(ATTEMPTS):
         try:
-            strategy.dry(plan, job, candidate, X, y)
+            strategy.dry(plan, job, candidate)
             return
         except Exception as error:
             problem = error

@@ -20,10 +20,6 @@ from .execution.randomness import entropy_of
 from .packed import pickled, unpickled
 
 SEARCH = Work("search", "the secret from which candidates, their number, splits and noise follow, and finished runs")
-STATEMENT = (
-    "With checkpoint= all random draws follow from a secret of the operating system through statistical generators; "
-    "the secret stays in that folder, which is as secret as the records, until the release."
-)
 
 
 class Start:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypedDict
@@ -48,6 +49,7 @@ class Parameters(Protocol):
     error_score: float | str
     verbose: int
     random_state: int | np.random.RandomState | None
+    checkpoint: str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True, kw_only=True)

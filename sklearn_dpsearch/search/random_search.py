@@ -15,19 +15,20 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..adapters.declared_guarantee import Declared
 from ..ledger import PrivacyLedger
 from ..privacy import CountDistribution, Fixed, Guarantee, best_of
-from ..privacy._types import Neighboring
 from ..privacy.count_distributions.distributions import as_count_distribution
-from ..scoring.held_out import default_hold_out
-from ..scoring.validation import Validation, all_numbers, validation_of
+from ..scoring.held_out import validation_for
+from ..scoring.validation import all_numbers
 from ._base import BasePrivateSearch
 from ._types import Candidate, Distributions, Scorer, Seed
 from .execution.job import FinalTraining, Job, Split
 from .execution.models import fresh, train_last
 from .execution.outcome import Outcome
+from .execution.progress import Progress
 from .execution.randomness import Randomness
 from .execution.runs import Run
-from .planning.plan import CostModel, Plan, said_of
-from .strategies.best_of import BestOfStrategy, CostOfRuns, all_of, share_of_tuning, shown_of
+from .planning.arguments import RUNS
+from .planning.plan import Facts, Plan, runs_of, said_of
+from .strategies.best_of import BestOfStrategy, CostOfRuns, all_of
 
 
 class DPRandomSearchCV(BasePrivateSearch):
@@ -124,7 +125,7 @@ class DPRandomSearchCV(BasePrivateSearch):
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
-        "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountDistribution],
+        "n_iter": RUNS,
         "refit": [StrOptions({"winner"}), "boolean"],
         "tuning_share": [Interval(numbers.Real, 0, None, closed="neither"), None],
         "release": [StrOptions({"best", "all"})],
@@ -210,33 +211,32 @@ class RandomStrategy(BestOfStrategy):
         self.distribution = distribution
         self.releases_all = search.release == "all"
 
-    @property
-    def score_noise(self) -> Guarantee | str:
-        return self.search.score_noise
-
-    @property
-    def tuning_share(self) -> float:
-        share = self.search.tuning_share
-        if share is not None and self.search.refit is not True:
+    def facts(self, n_samples: int | None, public: bool) -> Facts:
+        search, number = self.search, int(self.distribution.mean)
+        families, scorer = self.families(n_samples), self.scorer(public)
+        validation = validation_for(search.cv, n_samples, public, search.epsilon)
+        refit, share = search.refit is True, search.tuning_share
+        if share is not None and not refit:
             raise ValueError(
-                f"Found tuning_share={share!r} with refit={self.search.refit!r}: no model is trained after the choice, "
+                f"Found tuning_share={share!r} with refit={search.refit!r}: no model is trained after the choice, "
                 "so candidates have nothing to be noisier than. Set refit=True, or leave tuning_share=None."
             )
-        return share_of_tuning(share) if self.search.refit is True else 1.0
-
-    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
-        if self.search.cv is None and not public:
-            return default_hold_out(n_samples, self.search.epsilon)
-        return validation_of(self.search.cv, n_samples, public)
-
-    def cost(self, validation: Validation) -> CostModel:
-        number = int(self.distribution.mean)
-        name, search = (
+        name, theorem = (
             (f"all of {number} runs", partial(all_of, number=number))
             if self.releases_all
             else (f"best of K runs, K ~ {said_of(self.distribution)}", partial(best_of, count=self.distribution))
         )
-        return CostOfRuns(name=name, search=search, exposures=validation.exposures(), refit=self.search.refit is True)
+        return self.resolved(
+            families,
+            public,
+            scorer=scorer,
+            validation=validation,
+            cost=CostOfRuns(name=name, search=theorem, exposures=validation.exposures(), refit=refit),
+            distribution=self.distribution,
+            score_noise=search.score_noise,
+            tuning_share=1.0 if share is None else float(share),
+            work=runs_of(self.distribution),
+        )
 
     def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
         drawn = super().split(plan, candidates, n_samples, source)
@@ -253,19 +253,18 @@ class RandomStrategy(BestOfStrategy):
         runs: Mapping[int, Run],
         best: int,
         seed: Seed,
-        X: Any,
-        y: Any,
+        progress: Progress,
     ) -> Outcome:
         model, final = runs[best].model, job.split.final
         if final is not None:
-            self.progress.last_training()  # also if all candidates failed, which must stay secret
+            progress.last_training()  # also if all candidates failed, which must stay secret
         if final is not None and model is not None:
             after = job.afterwards(final)
-            model = train_last(after, lambda: fresh(after, final.candidates[best], seed), final.records, seed, X, y)
+            model = train_last(after, lambda: fresh(after, final.candidates[best], seed), final.records, seed)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
         return Outcome(
             found=model is not None,
             rows=[(candidates[i], run.score) for i, run in runs.items()],
             best=list(runs).index(best),
-            attributes={**shown, **shown_of(runs[best])},
+            attributes={**shown, "best_score_std_": runs[best].std},
         )

@@ -241,18 +241,6 @@ def test_a_folder_that_is_not_there_and_a_file_in_its_place_are_said(tmp_path):
 
 
 @POSIX
-@pytest.mark.parametrize("kind", ["a folder", "a device", "a pipe"])
-def test_what_is_no_file_is_refused_before_it_is_read(kind, tmp_path):
-    """Reading /dev/full, or a pipe that nothing writes into, has no end."""
-    if kind == "a pipe":
-        os.mkfifo(tmp_path / "pipe")
-    path = {"a folder": tmp_path, "a device": Path("/dev/full"), "a pipe": tmp_path / "pipe"}[kind]
-    if not path.exists():
-        pytest.skip("not on this system")
-    with pytest.raises(PrivacyError, match=f"Found {kind} in the place of the ledger.*a file is needed"):
-        PrivacyLedger(path, epsilon=1, delta=0)
-
-
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
 def test_a_file_that_may_only_be_read_is_read_and_not_entered_into(ledger):
     os.chmod(ledger.path, 0o400)

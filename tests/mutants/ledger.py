@@ -41,8 +41,8 @@ MUTANTS = [
         name="the last fit is free",
         mistake="Whether a fit fits into the budget is asked of the entries before it.",
         file="ledger/budget.py",
-        old="total = epsilon_of(both, relation, budget.delta)",
-        new="total = epsilon_of(entries, relation, budget.delta)",
+        old="total = epsilon_of(both, relation, ledger.delta)",
+        new="total = epsilon_of(entries, relation, ledger.delta)",
         tests=(LEDGER,),
     ),
     Mutant(

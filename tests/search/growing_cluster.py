@@ -42,9 +42,9 @@ def count_plans():
     """From now on, how often this process makes a plan."""
     made, make_plan = [], _base.make_plan
 
-    def counting(request):
+    def counting(facts):
         made.append(1)
-        return make_plan(request)
+        return make_plan(facts)
 
     _base.make_plan = counting
     _base.plans_made = made

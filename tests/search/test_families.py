@@ -282,8 +282,8 @@ def test_candidates_are_noisier_than_the_training_of_the_winner_where_that_is_as
         DPSubsetSearchCV(estimator, space, n_iter=5, subset_fraction=0.4, tuning_share=0.25, **given),
     ):
         plan = planned(search)
-        for tuned, final in zip(plan.promises.points, plan.final.points):
-            assert tuned[0][0].guarantee.epsilon == pytest.approx(0.25 * final[0][0].guarantee.epsilon)
+        for tuned, final in zip(plan.promises.runs, plan.final.runs):
+            assert tuned[0].guarantee.epsilon == pytest.approx(0.25 * final[0].guarantee.epsilon)
         search.fit(X, y)
         assert search.privacy_spent_.epsilon == plan.spent.epsilon
         tuned, final = search.best_params_["model"], search.best_estimator_["model"]

@@ -47,7 +47,7 @@ def done():
 
 
 def test_the_page_is_all_there():
-    assert len(BLOCKS) == 7
+    assert len(BLOCKS) == 6
     assert PAGE.read_text().count("```") == 2 * len(BLOCKS)
 
 
@@ -61,12 +61,6 @@ def test_the_searches_of_the_page_learn_and_keep_their_totals(done):
     assert 2.9 < names["every"].privacy_spent_.epsilon <= 3.0
     assert len(names["every"].cv_results_["params"]) == 3
     assert not hasattr(names["every"], "best_estimator_")
-
-
-@pytest.mark.slow
-def test_what_the_page_says_is_said(done):
-    assert "return_train_score" in done[1]
-    assert "Leave it out" in done[1]
 
 
 @pytest.mark.slow

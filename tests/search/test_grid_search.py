@@ -31,7 +31,6 @@ from sklearn_dpsearch.privacy import (
     noisy_max,
 )
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
-from sklearn_dpsearch.search._inspection import utilities_in_the_open
 from sklearn_dpsearch.search.execution import candidate_utilities as _utilities
 from sklearn_dpsearch.search.execution.job import Job
 from sklearn_dpsearch.search.execution.randomness import Randomness
@@ -51,6 +50,7 @@ from .utilities_toys import (
     loudest,
     neighbours,
     seen,
+    utilities_in_the_open,
     wild,
 )
 
@@ -135,7 +135,7 @@ def test_it_is_itself_a_private_estimator_and_takes_one():
 def test_the_default_number_of_parts_follows_its_rule():
     def k(n, epsilon=0.5):
         one = search(n_parts=None, selection_epsilon=epsilon)
-        return one._strategy().n_parts(n)
+        return one._strategy().facts(n, False).validation.n_parts
 
     assert k(10**6) == math.ceil(2 * math.log(3) / (0.05 * 0.5))
     assert k(1000) == 20  # no more than one part for 50 records
@@ -146,7 +146,7 @@ def test_the_default_number_of_parts_follows_its_rule():
 @pytest.mark.parametrize(("size", "parts"), [(12, 33), (40, 10), (300, 2)])
 def test_by_default_all_candidates_train_400_times_on_parts_at_most_and_on_two_parts_at_least(size, parts):
     one = search(space={"shrink": list(np.linspace(0, 1, size))}, n_parts=None, selection_epsilon=0.3)
-    assert one._strategy().n_parts(10**6) == parts
+    assert one._strategy().facts(10**6, False).validation.n_parts == parts
 
 
 def test_the_plan_says_the_work_and_what_the_noise_costs(capsys):
@@ -160,9 +160,10 @@ def test_the_plan_says_the_work_and_what_the_noise_costs(capsys):
 
 
 def test_the_noise_costs_less_than_the_plan_says_and_not_much_less():
-    one = search(n_parts=40, selection_epsilon=2.0, delta=1e-6)._strategy()
-    said = float(re.findall(r"\d\.\d\d", one.expected_loss(40, 12))[0])
-    draws = np.random.default_rng(0).gumbel(scale=float(one.chooser(Fraction(1, 40)).scale), size=(2000, 12))
+    one = search(space={"shrink": list(range(12))}, n_parts=40, selection_epsilon=2.0, delta=1e-6)._strategy()
+    facts = one.facts(10**6, False)
+    said = float(re.findall(r"\d\.\d\d", facts.work)[0])
+    draws = np.random.default_rng(0).gumbel(scale=float(facts.cost.noise_for(Fraction(1, 40)).scale), size=(2000, 12))
     gaps = (0.02, 0.1, 0.2, 0.3)  # between one good candidate and all others
     lost = [gap * np.mean(np.argmax(draws + gap * (np.arange(12) == 0), axis=1) != 0) for gap in gaps]
     assert said / 5 < max(lost) < said
@@ -281,8 +282,8 @@ def test_the_choice_follows_the_exponential_mechanism():
 
 @pytest.mark.slow
 def test_the_noise_is_that_of_the_mechanism_for_the_sensitivity_of_the_parts():
-    strategy = search(delta=1e-6)._strategy()
-    assert strategy.chooser(Fraction(1, 4)).scale == strategy.chooser(Fraction(1)).scale / 4
+    cost = search(delta=1e-6)._strategy().facts(400, False).cost
+    assert cost.noise_for(Fraction(1, 4)).scale == cost.noise.scale / 4
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"] if FULL else ["threading"])
@@ -517,7 +518,7 @@ def test_models_on_parts_have_as_many_times_less_noise_as_there_are_parts():
     one = DPGridSearchCV(net, {"learning_rate_init": [0.1, 0.2]}, delta=1e-5, selection_epsilon=1.0, n_parts=4)
     strategy = one._strategy()
     plan = one._plan(strategy, 400, False, 1e-5)
-    job = Job(recipe=plan.recipe, split=strategy.split(plan, (), 400, Randomness(0)), fit_params={}, public=None)
+    job = Job(recipe=plan.recipe, split=strategy.split(plan, (), 400, Randomness(0)), X=X, y=y)
     assert _utilities.less_noisy(job, [{"learning_rate_init": 0.1}])[0]["noise_multiplier"] == 0.5
 
 

@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -32,7 +31,6 @@ from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV,
 from sklearn_dpsearch.privacy import PrivacyError, PureDP
 from sklearn_dpsearch.scoring import private_scorer
 from sklearn_dpsearch.scoring.validation import BLIND, LOOKS_AT
-from sklearn_dpsearch.search.planning.keywords import NOT_FITTED, NOT_TAKEN
 
 from .toys import SEARCHES, NoisyCentroids, Untouchable, search_of, some_labels, two_blobs
 
@@ -47,49 +45,7 @@ def keywords_of(function):
     return set(inspect.signature(function).parameters) - {"self"}
 
 
-def missing():
-    """Each search with each keyword of scikit-learn's that it has not."""
-    theirs = keywords_of(GridSearchCV) | keywords_of(RandomizedSearchCV)
-    return [
-        pytest.param(kind, name, id=f"{kind.__name__}-{name}")
-        for kind in CLASSES
-        for name in sorted(theirs - keywords_of(kind))
-    ]
-
-
 # --- keywords of the constructor --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("kind", "name"), missing())
-def test_a_keyword_of_scikit_learn_works_or_is_explained(kind, name):
-    """A keyword of a newer scikit-learn is noticed here."""
-    space = "param_grid" if kind is DPGridSearchCV else "param_distributions"
-    with pytest.raises(TypeError) as caught:
-        kind(**{"estimator": NoisyCentroids(), space: SPACE, name: "a value that may be a record"})
-    assert str(caught.value) == f"Found {name} for {kind.__name__}, which has none: {NOT_TAKEN[name]}"
-    assert "Leave it out" in NOT_TAKEN[name] or "Write " in NOT_TAKEN[name]
-
-
-def test_all_that_is_wrong_is_said_at_once():
-    with pytest.raises(
-        TypeError, match=r"Found cv.*n_parts.*Found refit.*Found return_train_score.*argument 'sccoring'.*'scor"
-    ):
-        DPGridSearchCV(NoisyCentroids(), SPACE, cv=5, refit=True, return_train_score=True, sccoring="accuracy")
-
-
-def test_a_slip_of_the_pen_is_told_the_parameters():
-    with pytest.raises(TypeError, match="argument 'n_itr'. Its parameters are .*Did you mean 'n_iter'"):
-        DPRandomSearchCV(NoisyCentroids(), SPACE, n_itr=3)
-
-
-def test_setting_a_parameter_says_the_same_at_any_depth():
-    search = DPGridSearchCV(NoisyCentroids(), SPACE)
-    for it, path in ((search, "cv"), (make_pipeline(search), "dpgridsearchcv__cv")):
-        with pytest.raises(ValueError, match="Found cv for DPGridSearchCV.*n_parts"):
-            it.set_params(**{path: 5})
-    assert search.set_params(n_parts=7, estimator__shrink=0.2).estimator.shrink == 0.2
-    with pytest.raises(ValueError, match="Invalid parameter 'unknown'"):
-        search.set_params(unknown=1)
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
@@ -99,41 +55,6 @@ def test_a_search_is_still_an_estimator_with_parameters_by_name(kind):
         assert repr(made) == repr(search)
     assert "positional" not in inspect.signature(type(search)).parameters
     assert set(search.get_params(deep=False)) == keywords_of(type(search))
-
-
-class OfOnesOwn(DPRandomSearchCV):
-    def __init__(self, estimator, param_distributions, *, more=None, **others):
-        super().__init__(estimator, param_distributions, **others)
-        self.more = more
-
-
-def test_a_search_of_ones_own_may_have_other_keywords():
-    assert OfOnesOwn(NoisyCentroids(), SPACE, more=1, n_iter=7).n_iter == 7
-
-
-# --- values that scikit-learn takes -----------------------------------------------------------------------------------
-
-SEVERAL = [["accuracy", "f1"], ("accuracy", "f1"), {"a": "accuracy", "b": make_scorer(accuracy_score)}]
-
-
-@pytest.mark.parametrize("kind", SEARCHES)
-@pytest.mark.parametrize("scoring", SEVERAL)
-def test_several_metrics_are_refused_before_any_record_is_read(kind, scoring):
-    with pytest.raises(ValueError, match="several metrics.*one is needed.*Write scoring='accuracy'"):
-        search_of(kind, NoisyCentroids(), SPACE, scoring=scoring).fit(Untouchable(300), some_labels(300))
-
-
-@pytest.mark.parametrize("kind", ["random", "threshold", "doubling"])
-@pytest.mark.parametrize(
-    ("refit", "message"),
-    [
-        (lambda results: 0, "scores of all candidates.*never leave fit.*release='all'"),
-        ("accuracy", "refit='accuracy'.*there is one: scoring.*'winner'"),
-    ],
-)
-def test_other_ways_to_choose_are_refused_before_any_record_is_read(kind, refit, message):
-    with pytest.raises(ValueError, match=message):
-        search_of(kind, NoisyCentroids(), SPACE, refit=refit).fit(Untouchable(300), some_labels(300))
 
 
 def splitters():
@@ -221,7 +142,6 @@ def test_groups_are_refused_before_any_record_is_read(kind, declared):
     with pytest.raises(PrivacyError, match=r"Found groups in fit.*single records.*GroupKFold.*Nothing was spent"):
         search.fit(Untouchable(300), some_labels(300), groups=np.arange(300) % 5)
     assert not hasattr(search, "privacy_spent_")
-    assert set(NOT_FITTED) == {"groups"}
 
 
 def test_public_groups_make_folds_as_the_refusal_says():

@@ -35,6 +35,7 @@ from sklearn_dpsearch.privacy import BudgetExceededError, Geometric, PrivacyErro
 from sklearn_dpsearch.search import _fingerprint, _resuming
 from sklearn_dpsearch.search._base import RELEASED
 from sklearn_dpsearch.search.execution.finished_runs import Finished
+from sklearn_dpsearch.search.planning.plan import FROM_A_SECRET
 from sklearn_dpsearch.search.strategies.best_of import BestOfStrategy
 
 from .toys import NoisyCentroids, holds_a_release_alone, two_blobs
@@ -712,8 +713,8 @@ def test_a_search_in_which_all_candidates_fail_has_ended_too(folder):
 
 
 def test_the_statement_says_what_the_noise_rests_on(folder):
-    assert _resuming.STATEMENT in SEARCHES["random"](checkpoint=folder).privacy_cost().assumptions
-    assert _resuming.STATEMENT not in SEARCHES["random"]().privacy_cost().assumptions
+    assert FROM_A_SECRET in SEARCHES["random"](checkpoint=folder).privacy_cost().assumptions
+    assert FROM_A_SECRET not in SEARCHES["random"]().privacy_cost().assumptions
 
 
 def test_nothing_of_the_secret_stays_on_the_fitted_search(folder, monkeypatch):

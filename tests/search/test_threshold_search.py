@@ -36,7 +36,6 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.mechanisms.doubling_walk import AboveThreshold
 from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds
-from sklearn_dpsearch.search._inspection import utilities_in_the_open
 from sklearn_dpsearch.search.execution import runs as _runs
 from sklearn_dpsearch.search.execution.job import Job
 from sklearn_dpsearch.search.threshold_search import doubling as _doubling
@@ -59,6 +58,7 @@ from .utilities_toys import (
     folds_of,
     loudest,
     seen,
+    utilities_in_the_open,
 )
 
 #: Trainings are counted here, and candidates fail on purpose.
@@ -741,12 +741,12 @@ def untouched(one, error, match):
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ({"granularity": 0.0}, "granularity=0.0; a number with 0 < granularity < 1"),
-        ({"granularity": 1.5}, "granularity=1.5.*e.g. 0.02"),
-        ({"granularity": np.nan}, "granularity=nan"),
+        ({"granularity": 0.0}, "'granularity'.*Got 0.0"),
+        ({"granularity": 1.5}, "'granularity'.*Got 1.5"),
+        ({"granularity": np.nan}, "'granularity'.*Got nan"),
         ({"granularity": "fine"}, "'granularity'.*Got 'fine'"),
-        ({"lower": -0.1}, "lower=-0.1; a number with 0 <= lower < 1"),
-        ({"lower": 1.0}, "lower=1.0"),
+        ({"lower": -0.1}, "'lower'.*Got -0.1"),
+        ({"lower": 1.0}, "'lower'.*Got 1.0"),
         ({"max_rounds": 0}, r"'max_rounds' parameter of Doubling.*\[1, inf\).*Got 0"),
         ({"refit": False}, "refit=False where the threshold doubles.*Leave refit='winner'"),
         ({"cv": 5}, "cv=5 where the threshold doubles.*set n_parts"),

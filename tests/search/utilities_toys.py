@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sklearn_dpsearch.privacy import PureDP
+from sklearn_dpsearch.search._public_work import in_the_open
+from sklearn_dpsearch.search.execution.candidate_utilities import utilities_of
+from sklearn_dpsearch.search.execution.job import Job, Split
 
 from .toys import RandomizedResponse
 
@@ -103,3 +107,11 @@ class Seeing(RandomizedResponse):
 
 def seen(estimator, X, y):
     return float(estimator.seen_ == estimator.label)
+
+
+def utilities_in_the_open(search, X, y, folds, candidates):
+    """The exact utilities from which a search would choose, on parts of made-up records."""
+    search._validate_params()
+    plan = search._plan(search._strategy(), len(X), False, search.delta)
+    job = Job(recipe=plan.recipe, split=Split(folds=folds), X=X, y=y)
+    return in_the_open(partial(utilities_of, job, candidates, "same", [None] * len(folds)), [X, y])

@@ -19,7 +19,7 @@ from ...privacy.mechanisms.bernoulli import RandomBytes, uniform_integers
 from ...scoring.validation import Fold, kind_of_numbers
 from .. import private_process
 from .._records import take, with_parameters
-from .._types import Candidate, Seed, Workers
+from .._types import Candidate, Seed
 from .job import Job
 from .models import all_fitted, fresh, spawned
 from .progress import SILENT, Progress
@@ -71,48 +71,28 @@ def check_parts(n_parts: int, n: int | None) -> None:
         )
 
 
-def utilities(
-    job: Job,
-    candidates: Sequence[Candidate],
-    seeds: Sequence[Seed],
-    X: Any,
-    y: Any,
-    workers: Workers,
-    progress: Progress,
-) -> list[Fraction]:
-    """Mean over the parts (the job's folds) of every candidate's score in [0, 1], exact.
-
-    One task per part. Scores are clipped to [0, 1]; a candidate that fails on a part gets the error score there.
-    """
-    tasks = (delayed(part_scores)(job, j, candidates, seed, X, y) for j, seed in enumerate(seeds))
-    scores = in_parallel(
-        type(job.recipe.estimator).__name__, tasks, workers, lambda done: progress.done(done, len(job.split.folds))
-    )
-    return [Fraction(sum(part[i] for part in scores), RESOLUTION * len(scores)) for i in range(len(candidates))]
-
-
-def part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed, X: Any, y: Any) -> list[int]:
+def part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed) -> list[int]:
     """Scores of all candidates on one part, in multiples of 1/RESOLUTION; a checkpoint's finished scores are reused."""
     scores: list[int] | None = job.finished.get(seed)
     if scores is None:
-        work = partial(_part_scores, job, part, candidates, seed, X, y)
-        scores = private_process.in_own_process(work, job.threads) or [_score(job, None, X, y)] * len(candidates)
+        work = partial(_part_scores, job, part, candidates, seed)
+        scores = private_process.in_own_process(work, job.threads) or [_score(job, None)] * len(candidates)
         job.finished.put(seed, scores)
     return scores
 
 
-def _part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed, X: Any, y: Any) -> list[int]:
+def _part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed) -> list[int]:
     train, test = job.split.folds[part]
     with in_task():
         reseed(seed)
-        models = all_fitted(job, candidates, spawned(seed, len(candidates)), train, X, y)
-        data = job.public if job.public is not None else (take(X, test), take(y, test))
+        models = all_fitted(job, candidates, spawned(seed, len(candidates)), train)
+        data = job.public if job.public is not None else (take(job.X, test), take(job.y, test))
         return [_score(job, model, *data) for model in models]
 
 
-def _score(job: Job, model: Any, X: Any, y: Any) -> int:
+def _score(job: Job, model: Any, *data: Any) -> int:
     """Score in [0, 1], rounded down; after any failure the error score, at least 0."""
-    found = None if model is None else attempt(lambda: float(job.recipe.scorer(model, X, y)))
+    found = None if model is None else attempt(lambda: float(job.recipe.scorer(model, *data)))
     found = job.recipe.error_score if found is None else found
     return math.floor(min(max(found, 0.0), 1.0) * RESOLUTION) if math.isfinite(found) else 0
 
@@ -145,15 +125,15 @@ def _scaled(job: Job, candidate: Candidate, factor: float, varying: frozenset[st
 
 
 def utilities_of(
-    job: Job,
-    candidates: Sequence[Candidate],
-    part_noise: str,
-    seeds: Sequence[Seed],
-    X: Any,
-    y: Any,
-    workers: Workers,
-    progress: Progress = SILENT,
+    job: Job, candidates: Sequence[Candidate], part_noise: str, seeds: Sequence[Seed], progress: Progress = SILENT
 ) -> list[Fraction]:
-    """Utility of every candidate."""
+    """Mean over the parts (the job's folds) of every candidate's score in [0, 1], exact.
+
+    One task per part. Scores are clipped to [0, 1]; a candidate that fails on a part gets the error score there.
+    """
     tried = less_noisy(job, candidates) if part_noise == "scaled" else candidates
-    return utilities(job, tried, seeds, X, y, workers, progress)
+    tasks = (delayed(part_scores)(job, j, tried, seed) for j, seed in enumerate(seeds))
+    scores = in_parallel(
+        type(job.recipe.estimator).__name__, tasks, job.workers, lambda done: progress.done(done, len(seeds))
+    )
+    return [Fraction(sum(part[i] for part in scores), RESOLUTION * len(scores)) for i in range(len(tried))]

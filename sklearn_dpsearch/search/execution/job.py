@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ...scoring.validation import Fold
-from .._types import Candidate, PublicData, Recipe
+from .._types import Candidate, PublicData, Recipe, Workers
 from .finished_runs import NOTHING, Finished
 
 
@@ -70,21 +70,28 @@ class Job:
     ----------
     recipe : Recipe
     split : Split
+    X, y
+        Records.
     fit_params : mapping
         Parameters for the estimator's ``fit``.
     public : (X, y) or None
         Public validation data.
     finished : Finished
         Runs that are done already, and where others are kept.
+    workers : Workers
+        The user's settings of workers.
     threads : int or None
         Number of threads of linear algebra in one run.
     """
 
     recipe: Recipe
     split: Split
-    fit_params: Mapping[str, Any]
-    public: PublicData | None
+    X: Any
+    y: Any
+    fit_params: Mapping[str, Any] = field(default_factory=dict)
+    public: PublicData | None = None
     finished: Finished = NOTHING
+    workers: Workers = field(default_factory=lambda: Workers(n_jobs=None, pre_dispatch="all"))
     threads: int | None = None
 
     @property

@@ -67,17 +67,17 @@ def fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
     return _finished(job, model)
 
 
-def all_fitted(
-    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], records: np.ndarray, X: Any, y: Any
-) -> list[Any]:
+def all_fitted(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], records: np.ndarray) -> list[Any]:
     """Train a model of each candidate on the given records alone, together where possible; None for each failure."""
     models = [attempt(partial(fresh, job, candidate, seed)) for candidate, seed in zip(candidates, seeds)]
     made = [i for i, model in enumerate(models) if model is not None]
     if not job.trains_together or len(made) < 2:
-        return [None if model is None else attempt(partial(fitted, job, model, records, X, y)) for model in models]
+        return [
+            None if model is None else attempt(partial(fitted, job, model, records, job.X, job.y)) for model in models
+        ]
     chosen: list[Any] = [models[i] for i in made]
     part = rows_of if all(map(job.recipe.adapter.takes_chosen_rows, chosen)) else take
-    trained = attempt(lambda: job.recipe.adapter.fit_together(chosen, part(X, records), part(y, records))) or []
+    trained = attempt(lambda: job.recipe.adapter.fit_together(chosen, part(job.X, records), part(job.y, records))) or []
     finished = [None if model is None else attempt(partial(_finished, job, model)) for model in trained]
     placed = dict(zip(made, finished))
     return [placed.get(i) for i in range(len(models))]
@@ -89,18 +89,18 @@ def _finished(job: Job, model: Any) -> Any:
     return model
 
 
-def train_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: Seed, X: Any, y: Any) -> Any:
+def train_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: Seed) -> Any:
     """Train the model of ``make`` on some records, after the runs; None if the training fails."""
     try:
-        return private_process.in_own_process(partial(_trained_last, job, make, records, seed, X, y))
+        return private_process.in_own_process(partial(_trained_last, job, make, records, seed))
     except LeakDetected:  # the runs passed, so an error only here depends on the records
         return None
 
 
-def _trained_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: Seed, X: Any, y: Any) -> Any:
+def _trained_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: Seed) -> Any:
     with in_task():
         reseed(seed)
-        return attempt(lambda: releasable(job, fitted(job, make(), records, X, y)))
+        return attempt(lambda: releasable(job, fitted(job, make(), records, job.X, job.y)))
 
 
 # --- before release ---------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from ...scoring.base import is_additive
 from ...scoring.standard_error import standard_error
 from .. import private_process
 from .._records import take
-from .._types import Candidate, Seed, Workers
+from .._types import Candidate, Seed
 from .job import Job
 from .models import all_fitted, fitted, fresh, releasable, released_in_the_open, spawned
 from .progress import Progress
@@ -54,72 +54,47 @@ class Run:
 # --- all candidates of a search ---------------------------------------------------------------------------------------
 
 
-def run_all(
-    job: Job,
-    candidates: Sequence[Candidate],
-    seeds: Sequence[Seed],
-    X: Any,
-    y: Any,
-    workers: Workers,
-    progress: Progress,
-) -> list[Run]:
+def run_all(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], progress: Progress) -> list[Run]:
     """Run every candidate, in order, with the same results for any ``n_jobs``. The number of runs is public."""
-    hands = dealt(len(candidates), _number_of_tasks(job, len(candidates), workers))
-    tasks = (delayed(run_several)(*dealt_to, X, y) for dealt_to in _dealt_out(job, hands, candidates, seeds))
-    found = in_parallel(_name_of(job), tasks, workers, lambda done: progress.done(done, len(hands)))
+    hands = dealt(len(candidates), _number_of_tasks(job, len(candidates)))
+    tasks = (delayed(run_several)(*dealt_to) for dealt_to in _dealt_out(job, hands, candidates, seeds))
+    found = in_parallel(_name_of(job), tasks, job.workers, lambda done: progress.done(done, len(hands)))
     runs = {i: run for hand, part in zip(hands, found) for i, run in zip(hand, part)}
     return [runs[i] for i in range(len(candidates))]
 
 
-def run_best(
-    job: Job,
-    candidates: Sequence[Candidate],
-    seeds: Sequence[Seed],
-    X: Any,
-    y: Any,
-    workers: Workers,
-    *,
-    expected: float,
-) -> tuple[int, Run]:
+def run_best(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], *, expected: float) -> tuple[int, Run]:
     """Index and run of the best candidate, the first among equals; tasks depend on ``expected``, never on K."""
-    hands = dealt(len(candidates), _number_of_tasks(job, expected, workers))
-    tasks = (delayed(best_of_several)(*dealt_to, X, y) for dealt_to in _dealt_out(job, hands, candidates, seeds))
-    found = in_parallel(_name_of(job), tasks, workers)
+    hands = dealt(len(candidates), _number_of_tasks(job, expected))
+    tasks = (delayed(best_of_several)(*dealt_to) for dealt_to in _dealt_out(job, hands, candidates, seeds))
+    found = in_parallel(_name_of(job), tasks, job.workers)
     finalists = [(hand[place], run) for hand, (place, run) in zip(hands, found) if run is not None]
     return max(finalists, key=lambda finalist: (*finalist[1].order, -finalist[0]))
 
 
 def run_until(
-    job: Job,
-    candidates: Sequence[Candidate],
-    seeds: Sequence[Seed],
-    X: Any,
-    y: Any,
-    workers: Workers,
-    *,
-    threshold: float,
-    expected: float,
+    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], *, threshold: float, expected: float
 ) -> tuple[int, Run] | None:
     """Index and run of the first candidate that reaches a threshold.
 
     Runs come in a public number of blocks: blocks after the first success are empty, and the last block holds all
     remaining runs. Workers that run ahead may find a later success, which is discarded.
     """
-    hands, first, start = number_of_tasks(1.0, workers["n_jobs"], True), None, 0
-    for size in (*block_sizes(expected, workers["n_jobs"]), len(candidates)):
+    hands, first, start = number_of_tasks(1.0, job.workers["n_jobs"], True), None, 0
+    for size in (*block_sizes(expected, job.workers["n_jobs"]), len(candidates)):
         stop = min(start + size, len(candidates)) if first is None else start
         block = [range(start + hand.start, stop, hand.step) for hand in dealt(stop - start, hands)]
         dealt_out = _dealt_out(job, block, candidates, seeds)
-        tasks = (delayed(first_of_several)(*dealt_to, X, y, threshold) for dealt_to in dealt_out)
-        found = in_parallel(_name_of(job), tasks, workers)
+        tasks = (delayed(first_of_several)(*dealt_to, threshold) for dealt_to in dealt_out)
+        found = in_parallel(_name_of(job), tasks, job.workers)
         successes = [(hand[place], run) for hand, (place, run) in zip(block, found) if run is not None]
         first = min(successes, key=lambda success: success[0]) if successes else first
         start = stop
     return first
 
 
-def _number_of_tasks(job: Job, expected: float, workers: Workers) -> int:
-    return number_of_tasks(expected, workers["n_jobs"], job.trains_together)
+def _number_of_tasks(job: Job, expected: float) -> int:
+    return number_of_tasks(expected, job.workers["n_jobs"], job.trains_together)
 
 
 def _name_of(job: Job) -> str:
@@ -138,66 +113,64 @@ def _dealt_out(
 # --- those of one task ------------------------------------------------------------------------------------------------
 
 
-def best_of_several(
-    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any
-) -> tuple[int, Run | None]:
+def best_of_several(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]) -> tuple[int, Run | None]:
     """Index and run of the best of several candidates, the first among equals; the other runs end here."""
-    runs = run_several(job, candidates, seeds, X, y)
+    runs = run_several(job, candidates, seeds)
     place = max(range(len(runs)), key=lambda i: (*runs[i].order, -i), default=-1)
     return place, runs[place] if runs else None
 
 
 def first_of_several(
-    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any, threshold: float
+    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], threshold: float
 ) -> tuple[int, Run | None]:
     """Index and run of the first of several candidates that reaches a threshold; later candidates do not run."""
     for place, (candidate, seed) in enumerate(zip(candidates, seeds)):
-        (run,) = run_several(job, [candidate], [seed], X, y)
+        (run,) = run_several(job, [candidate], [seed])
         if run.model is not None and run.score >= threshold:
             return place, run
     return -1, None
 
 
-def run_several(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any) -> list[Run]:
+def run_several(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]) -> list[Run]:
     """Train and score several candidates, together where possible; finished runs of a checkpoint are reused."""
     runs = {i: run for i, seed in enumerate(seeds) if (run := job.finished.get(seed)) is not None}
     left = [i for i in range(len(seeds)) if i not in runs]
     for batch in [left] if job.trains_together and left else [[i] for i in left]:
-        new = _run_batch(job, [candidates[i] for i in batch], [seeds[i] for i in batch], X, y)
+        new = _run_batch(job, [candidates[i] for i in batch], [seeds[i] for i in batch])
         for i, run in zip(batch, new):
             job.finished.put(seeds[i], run)
             runs[i] = run
     return [runs[i] for i in range(len(seeds))]
 
 
-def _run_batch(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any) -> list[Run]:
+def _run_batch(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]) -> list[Run]:
     """Train and score candidates. Any failure is the worst score, also the end of their process."""
-    work = partial(_runs, job, candidates, seeds, X, y)
+    work = partial(_runs, job, candidates, seeds)
     return private_process.in_own_process(work, job.threads) or [_failed(job)] * len(candidates)
 
 
-def _runs(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any) -> list[Run]:
+def _runs(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]) -> list[Run]:
     """Train and score candidates in this process."""
     with in_task():
         reseed(seeds[0])
         streams = [_streams(job, seed) for seed in seeds]
         models = [
-            all_fitted(job, candidates, [trainings[fold] for trainings, _ in streams], train, X, y)
+            all_fitted(job, candidates, [trainings[fold] for trainings, _ in streams], train)
             for fold, (train, _) in enumerate(job.split.folds)
         ]
-        runs = [attempt(partial(_scored, job, own, seeds, X, y)) for own, (_, seeds) in zip(zip(*models), streams)]
+        runs = [attempt(partial(_scored, job, own, seeds)) for own, (_, seeds) in zip(zip(*models), streams)]
         return [run or _failed(job) for run in runs]
 
 
 # --- one candidate ----------------------------------------------------------------------------------------------------
 
 
-def _scored(job: Job, models: Sequence[Any], seeds: Sequence[Seed], X: Any, y: Any) -> Run | None:
+def _scored(job: Job, models: Sequence[Any], seeds: Sequence[Seed]) -> Run | None:
     """Score the trained models of one candidate, one per fold; None where a model failed."""
     if any(model is None for model in models):
         return None
     scores = [
-        score_of(job, model, test, X, y, n_scored, seed)
+        score_of(job, model, test, n_scored, seed)
         for model, (_, test), n_scored, seed in zip(models, job.split.folds, job.split.n_scored, seeds)
     ]
     score = _ordered(float(np.mean([one.value for one in scores])))
@@ -220,7 +193,7 @@ def _streams(job: Job, seed: Seed) -> tuple[list[Seed], list[Seed]]:
     return spawned(training, len(job.split.folds)), spawned(scoring, len(job.split.folds))
 
 
-def score_of(job: Job, model: Any, records: np.ndarray, X: Any, y: Any, n_scored: int, seed: Seed) -> Score:
+def score_of(job: Job, model: Any, records: np.ndarray, n_scored: int, seed: Seed) -> Score:
     """Score a model on public data, or on private records with the planned noise."""
     if job.public is not None:
         return Score(float(job.recipe.scorer(model, *job.public)))
@@ -228,7 +201,7 @@ def score_of(job: Job, model: Any, records: np.ndarray, X: Any, y: Any, n_scored
     assert recipe.noise is not None
     assert isinstance(scorer, PrivateScorer)
     bits = random_bits(seed)
-    exact = _statistic(scorer, recipe.neighboring, model, records, X, y)
+    exact = _statistic(scorer, recipe.neighboring, model, records, job.X, job.y)
     noisy = [value + recipe.noise.sample(bits) for value in exact]
     value = float(scorer.score(noisy, n_scored, recipe.neighboring))
     spread = {"noise_std": recipe.noise.std, "size_std": job.split.size_std}
@@ -245,10 +218,12 @@ def _statistic(
     return [sum(values) for values in zip(*found)]
 
 
-def in_the_open(job: Job, candidate: Candidate, X: Any, y: Any) -> tuple[Any, float]:
+def in_the_open(job: Job, candidate: Candidate) -> tuple[Any, float]:
     """Train and score a candidate on public records, and make its model ready for release: errors are shown."""
     everything = job.split.folds[0][0]
-    model = fitted(job, fresh(job, candidate, None), everything, X, y)
-    job.recipe.scorer(model, X, y)  # shows errors: a private score silently counts records with errors as failures
-    score = score_of(job, model, everything, X, y, job.split.n_scored[0], None).value
+    model = fitted(job, fresh(job, candidate, None), everything, job.X, job.y)
+    job.recipe.scorer(
+        model, job.X, job.y
+    )  # shows errors: a private score silently counts records with errors as failures
+    score = score_of(job, model, everything, job.split.n_scored[0], None).value
     return released_in_the_open(job, model), score

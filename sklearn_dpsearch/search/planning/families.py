@@ -20,13 +20,13 @@ from ...privacy._types import Neighboring
 from .._records import with_parameters
 from .._types import InFull
 from .space import Space, accepts, configured, is_part
-from .space_guarantee import SpaceGuarantee, stated
+from .space_guarantee import Points, Training, stated
 
 #: Relation to which guarantees under any other relation can be converted.
 COMMON: Neighboring = "replace_one"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Families:
     """The candidates of a search by family.
 
@@ -39,7 +39,17 @@ class Families:
     calibrated : bool
         Whether the search sets the noise.
     n_samples : int or None
-    balance : tuple of float, optional
+    varying : set of str
+        Parameters searched by any family, so that families of one kind state their noise in the same way.
+    models : tuple of estimators
+        An unfitted candidate of each family.
+    runs : tuple of TrainingRun
+        Promise of one candidate of each family; before calibration the noise may be missing.
+    relations : tuple of str
+        Neighbouring relation of each family.
+    restated : tuple of dict
+        Parameters with which each family keeps its targets under the common relation, where relations differ.
+    balance : tuple of float
         Factor on the privacy loss of each family.
     """
 
@@ -48,46 +58,25 @@ class Families:
     space: Space
     calibrated: bool
     n_samples: int | None
-    balance: tuple[float, ...] = ()
-
-    @cached_property
-    def models(self) -> list[Any]:
-        """An unfitted candidate of each family."""
-        return [_model_of(self.estimator, dictionary) for dictionary in self.space.dictionaries]
-
-    @cached_property
-    def kinds(self) -> list[Any]:
-        """Estimator with the parts of each family, and no other parameter set."""
-        return [_with_parts(self.estimator, dictionary) for dictionary in self.space.dictionaries]
-
-    @cached_property
-    def guarantees(self) -> list[Guarantee]:
-        """Guarantee of one candidate of each family; before calibration the noise may be missing."""
-        return [stated(run).guarantee for run in self._runs]
-
-    @cached_property
-    def relations(self) -> list[Neighboring]:
-        """Neighbouring relation of each family."""
-        return [guarantee.neighboring for guarantee in self.guarantees]
+    varying: frozenset[str]
+    models: tuple[Any, ...]
+    runs: tuple[TrainingRun, ...]
+    relations: tuple[Neighboring, ...]
+    restated: tuple[dict[str, Any], ...]
+    balance: tuple[float, ...]
 
     @property
     def relation(self) -> Neighboring:
         """Relation under which the search is stated."""
-        different = set(self.relations)
-        return different.pop() if len(different) == 1 else COMMON
+        return self.relations[0] if len(set(self.relations)) == 1 else COMMON
 
     @property
     def told_their_size(self) -> bool:
         """Return whether no candidate counts its records: each can be told a number, or ignores blank records."""
         return all(
             run.guarantee.neighboring == "add_remove" or self.adapter.expecting(model, 1.0) is not None
-            for run, model in zip(self._runs, self.models)
+            for run, model in zip(self.runs, self.models)
         )
-
-    @property
-    def train_together(self) -> bool:
-        """Return whether it is worth training candidates in one task."""
-        return any(self.adapter.trains_together(model) for model in self.models)
 
     # --- the noise that they bring along ------------------------------------------------------------------------------
 
@@ -102,17 +91,15 @@ class Families:
         if not any(_parts(dictionary) for dictionary in self.space.dictionaries):
             return False
         return any(
-            is_part(values) and any(name.startswith(f"{owner}__") for name in noise)
+            any(name.startswith(f"{owner}__") for name in noise)
             for dictionary, noise in zip(self.space.dictionaries, self._noises(1.0))
-            for owner, values in dictionary.items()
+            for owner, _ in _parts(dictionary)
         )
 
-    @cached_property
     def promises(self) -> list[Guarantee]:
         """Guarantee of training one candidate of each family, with the noise as configured."""
-        space = self.at(1.0)
-        found = SpaceGuarantee(self.adapter, self.estimator, space, self.n_samples, self.relation)
-        return [points[0][0].guarantee for points in found.points]
+        training = Training(self.adapter, self.n_samples, self.relation)
+        return [runs[0].guarantee for runs in Points(self.estimator, self.at(1.0), training).promises().runs]
 
     def at(self, factor: float) -> Space:
         """Space with noise set in the parts of every family; ``factor`` multiplies the privacy losses."""
@@ -121,45 +108,29 @@ class Families:
             self.space,
             dictionaries=tuple(
                 self._with(dictionary, {**restated, **noise})
-                for dictionary, restated, noise in zip(self.space.dictionaries, self._restated, self._noises(factor))
+                for dictionary, restated, noise in zip(self.space.dictionaries, self.restated, self._noises(factor))
             ),
         )
 
     def alone(self, index: int) -> Families:
         """One family alone, at the common relation."""
-        one = Space((self.space.dictionaries[index],))
-        found = Families(self.estimator, self.adapter, one, self.calibrated, self.n_samples)
-        found.__dict__.update(relations=[self.relation], _restated=[self._restated[index]], _varying=self._varying)
-        return found
+        one = slice(index, index + 1)
+        return replace(
+            self,
+            space=Space(self.space.dictionaries[one]),
+            models=self.models[one],
+            runs=self.runs[one],
+            relations=(self.relation,),
+            restated=self.restated[one],
+            balance=(1.0,),
+        )
 
     def _noises(self, factor: float) -> list[dict[str, Any]]:
         """Parameters that set the noise of each family."""
-        balance = self.balance or (1.0,) * len(self.models)
         return [
-            self.adapter.scaled_privacy(model, factor * own, self._varying) for model, own in zip(self.models, balance)
+            self.adapter.scaled_privacy(model, factor * own, self.varying)
+            for model, own in zip(self.models, self.balance)
         ]
-
-    @cached_property
-    def _varying(self) -> frozenset[str]:
-        """Parameters searched by any family, so that families of one kind state their noise in the same way."""
-        return frozenset(self.space.names)
-
-    @cached_property
-    def _runs(self) -> list[TrainingRun]:
-        return [self._run(model) for model in self.models]
-
-    def _run(self, model: Any) -> TrainingRun:
-        if self.calibrated:
-            model = with_parameters(clone(model), self.adapter.scaled_privacy(model, 1.0, self._varying))
-        return self.adapter.training_run(model, self.n_samples)
-
-    @cached_property
-    def _restated(self) -> list[dict[str, Any]]:
-        """Parameters with which each family keeps its targets under the common relation, where relations differ."""
-        if not self.calibrated or len(set(self.relations)) == 1:
-            return [{} for _ in self.models]
-        noisy = [with_parameters(clone(model), noise) for model, noise in zip(self.models, self._noises(1.0))]
-        return [self.adapter.under(model, COMMON) or {} for model in noisy]
 
     def _with(self, dictionary: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
         """Copy the dictionary with parameters set on their parts."""
@@ -191,16 +162,40 @@ SEARCHED = (
 
 
 def families_of(estimator: Any, adapter: Adapter, space: Space, n_samples: int | None, *, calibrated: bool) -> Families:
-    """The families of a space.
+    """Look up the families of a space.
 
     Raises
     ------
     ValueError
         If some families classify and others are regressors.
     """
-    found = Families(estimator, adapter, space.by_family(), calibrated, n_samples)
-    _check_one_kind(found.models)
-    return found
+    space = space.by_family()
+    models = tuple(_model_of(estimator, dictionary) for dictionary in space.dictionaries)
+    _check_one_kind(models)
+    varying, noisy = frozenset(space.names), models
+    if calibrated:
+        noisy = tuple(with_parameters(clone(one), adapter.scaled_privacy(one, 1.0, varying)) for one in models)
+    runs = tuple(adapter.training_run(one, n_samples) for one in noisy)
+    relations = tuple(stated(run).guarantee.neighboring for run in runs)
+    differ = calibrated and len(set(relations)) > 1
+    return Families(
+        estimator=estimator,
+        adapter=adapter,
+        space=space,
+        calibrated=calibrated,
+        n_samples=n_samples,
+        varying=varying,
+        models=models,
+        runs=runs,
+        relations=relations,
+        restated=tuple((adapter.under(one, COMMON) or {}) if differ else {} for one in noisy),
+        balance=(1.0,) * len(models),
+    )
+
+
+def kinds_of(estimator: Any, space: Space) -> list[Any]:
+    """The estimator with the parts of each family, and no other parameter set."""
+    return [_with_parts(estimator, dictionary) for dictionary in space.by_family().dictionaries]
 
 
 def in_full(tuned: Space, final: Space) -> InFull:

@@ -42,7 +42,7 @@ def check_finite(
     """
     if math.isfinite(spent.epsilon):
         return
-    runs = plan.request.distribution
+    runs = plan.distribution
     remedies = [
         "" if runs is None or with_n_iter is None else _fewer_runs(runs, spent.delta, with_n_iter),
         _larger_delta(spent, n_samples),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier, is_regressor
+from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags, indexable
@@ -73,8 +73,11 @@ def first_look(
         _in_one(partial(_check_schema, model, facts), partial(check_declared, model, facts.width, labels))
     X, y = indexable(X, y)
     check_fit_params(search.estimator, params, facts.n)
-    for model in models:
-        check_scorer(scorer, model, labels)
+    if labels is not None and labels.has_several_columns:
+        _check_scores_rows(scorer, labels)
+    else:
+        for model in models:
+            _check_named_labels(scorer, model, "" if labels is None else labels.kind)
     return FitData(X, y, facts, labels)
 
 
@@ -308,30 +311,6 @@ def _check_steps(pipeline: Any, params: Mapping[str, Any]) -> None:
             _check_taken(step, below)
 
 
-def check_scorer(scorer: Scorer, estimator: Any, y: ContainerFacts | None) -> None:
-    """Raise for a metric of scikit-learn that fails on labels of this kind, tried on made-up labels."""
-    function = getattr(scorer, "_score_func", None)
-    if y is not None and y.has_several_columns:
-        _check_scores_rows(scorer, y)
-        return
-    kind = "" if y is None else y.kind
-    if function is None or not function.__module__.startswith("sklearn."):
-        _check_named_labels(scorer, estimator, kind)
-        return
-    truth = _made_up_targets(scorer, estimator, kind)
-    if truth is None:
-        return
-    made_up = _MadeUp().fit(truth) if is_classifier(estimator) else _MadeUpValues()
-    try:
-        with np.errstate(all="ignore"):
-            scorer(made_up, np.zeros((len(truth), 1)), truth)
-    except (ValueError, TypeError) as error:
-        raise PrivacyError(
-            f"Found scoring={scorer!r}, which cannot work on such labels as {np.unique(truth).tolist()[:3]!r}: {error} "
-            "Give a metric for them, e.g. make_scorer(f1_score, pos_label=...) or average='macro'. Nothing was spent."
-        ) from None
-
-
 def _check_scores_rows(scorer: Scorer, y: ContainerFacts) -> None:
     """Raise for a private scorer that cannot handle several targets of a record: every score would be the worst."""
     if isinstance(scorer, PrivateScorer) and not scorer.several_targets:
@@ -357,51 +336,6 @@ def _check_named_labels(scorer: Scorer, estimator: Any, kind: str) -> None:
             "labels as they are in y. Nothing was spent."
             + (_within_an_ensemble(kind, "name labels by their places") if declared is None else "")
         )
-
-
-def _made_up_targets(scorer: Scorer, estimator: Any, kind: str) -> np.ndarray | None:
-    """Make up labels of the same kind as the private labels; None where their kind is unknown."""
-    if is_regressor(estimator):
-        return np.linspace(0.1, 0.9, 8)
-    declared, options = parameter(steps_of(estimator)[-1], "classes"), getattr(scorer, "_kwargs", {})
-    if declared is None and kind in TEXT:
-        named = options.get("pos_label")
-        declared = options.get("labels") or ["one label", named if isinstance(named, str) else "another"]
-    if declared is None or not is_classifier(estimator) or len(declared) < 2:
-        return None
-    return np.resize(np.asarray(declared), 4 * len(declared))
-
-
-class _MadeUp(ClassifierMixin, BaseEstimator):
-    """Classifier with made-up predictions, correct for every other record."""
-
-    def fit(self, y: np.ndarray) -> _MadeUp:
-        self.classes_ = np.unique(y)
-        self._places = np.searchsorted(self.classes_, np.where(np.arange(len(y)) % 2, y, np.roll(y, 1)))
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        found: np.ndarray = self.classes_[self._places]
-        return found
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        chosen = np.arange(len(self.classes_)) == self._places[:, None]
-        found: np.ndarray = (chosen + 0.5) / (1.0 + 0.5 * len(self.classes_))
-        return found
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        shares = self.predict_proba(X)
-        found: np.ndarray = shares[:, 1] - shares[:, 0] if shares.shape[1] == 2 else shares
-        return found
-
-
-class _MadeUpValues(BaseEstimator):
-    """A regressor with made-up predictions."""
-
-    _estimator_type = "regressor"
-
-    def predict(self, X: Any) -> np.ndarray:
-        return np.linspace(0.2, 0.8, len(X))
 
 
 def refuse_pairwise(estimator: Any) -> None:

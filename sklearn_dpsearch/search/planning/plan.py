@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
-from ...adapters import Adapter
 from ...privacy import (
     BudgetUnreachableError,
     CountDistribution,
@@ -24,14 +23,14 @@ from ...privacy import (
 from ...privacy._checks import check_size_of_delta
 from ...privacy.spent import Component, PrivacySpent
 from ...privacy.statement.release import Release
-from ...scoring import Noise, PrivateScorer, Sensitivity
-from ...scoring.noise_matching import noise_for
+from ...scoring import Noise, PrivateScorer
+from ...scoring.noise_matching import matched_noise, noise_for
 from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
 from .._records import with_parameters
 from .._types import InFull, Recipe, Scorer
 from .families import Families, in_full
 from .space import Space
-from .space_guarantee import SpaceGuarantee
+from .space_guarantee import Points, SpaceGuarantee, Training
 
 SMALLER_SIZE = (
     "but validation takes part of them away (it differs for {} and {}). Fix its sampling rate and number of steps (of "
@@ -52,37 +51,14 @@ CARRIED_OVER = (
     "Candidates hold under different neighbouring relations ({}). All are stated under {}, so the number of records is "
     "public."
 )
+FROM_A_SECRET = (
+    "With checkpoint= all random draws follow from a secret of the operating system through statistical generators; "
+    "the secret stays in that folder, which is as secret as the records, until the release."
+)
 
 
 #: Largest relative gap between the total of a rough plan and its target, and number of noise levels tried.
 ROUGHLY, TRIES = 0.03, 4
-
-
-class CostModel(Protocol):
-    """Releases of a search; a plan asks for their price at any noise of the estimator."""
-
-    def components(
-        self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
-    ) -> tuple[Component, ...]:
-        """Components, one for each release; the total is their composition.
-
-        Parameters
-        ----------
-        promises : SpaceGuarantee
-            Guarantee of training candidates.
-        scoring : Guarantee or None
-            Guarantee of one private score; None where scores are on public data, or not released.
-        final : SpaceGuarantee
-            Guarantee of the training after the choice; it differs where candidates are trained with more noise.
-        """
-
-
-class Matching(Protocol):
-    """Noise of a score that the user left to the search."""
-
-    def __call__(
-        self, validation: Validation, tuned: Guarantee, final: Guarantee, sensitivity: Sensitivity, /
-    ) -> Noise: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,38 +78,66 @@ class Costs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
-    """Checked inputs of a plan. With ``near``, a guess of the noise factor, the plan is rough."""
+class Facts:
+    """Facts of a search, resolved from its parameters and the public number of records.
 
-    estimator: Any
-    error_score: float
-    adapter: Adapter
+    Parameters
+    ----------
+    families : Families
+        Estimator, adapter, space and number of records.
+    validation : Validation
+    scorer : Scorer
+    cost : CostOfRuns, CostOfSubset, CostOfChoice or CostOfWalk
+        Its method ``components(promises, scoring, final)`` makes one component for each release, from the guarantee of
+        training candidates, that of one private score (None where scores are on public data, or not released) and that
+        of the training after the choice. The total is their composition.
+    epsilon, delta, error_score
+        As given.
+    notes : tuple of str
+        Assumptions of the total.
+    release : Release
+    distribution : CountDistribution or None
+        Of the number of runs, where the number is random and secret.
+    each : bool
+        Whether each point of a finite space runs once, so that nothing is drawn.
+    score_noise : Guarantee or "match"
+    factor_of_scores : int or None
+        Noise of a private score for "match", in multiples of the noise that matches the final training; None: as
+        private as a candidate's training.
+    tuning_share : float
+        Privacy loss of a candidate's training, as a share of the loss of a training after the choice.
+    work : str
+        Public amount of work: the beginning of the line that ``verbose`` prints.
+    near : float or None
+        A guess of the noise factor, with which the plan is rough.
+    """
+
     families: Families
-    distribution: CountDistribution | None
-    each: bool
     validation: Validation
     scorer: Scorer
-    score_noise: Guarantee | str
-    matched: Matching
-    tuning_share: float
+    cost: Any
     epsilon: float | None
     delta: float | None
-    n_samples: int | None
-    cost: CostModel
+    error_score: float
     notes: tuple[str, ...]
     release: Release
+    distribution: CountDistribution | None = None
+    each: bool = False
+    score_noise: Guarantee | str = "match"
+    factor_of_scores: int | None = None
+    tuning_share: float = 1.0
+    work: str = ""
     near: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(Facts):
     """Everything that is fixed before the data is touched; ``factor`` multiplies the loss of the configured estimator.
 
     Candidates are made by ``recipe`` and keep ``promises``; a training after the choice follows ``final_recipe`` and
     keeps ``final``. The two differ only where candidates are trained with another noise.
     """
 
-    request: Request
     space: Space
     promises: SpaceGuarantee
     final: SpaceGuarantee
@@ -151,59 +155,67 @@ def said_of(distribution: CountDistribution) -> str:
     return f"{distribution!r} (one candidate alone: {share})"
 
 
-def make_plan(request: Request) -> Plan:
+def runs_of(distribution: CountDistribution, each: bool = False) -> str:
+    """Describe the number of runs, as the beginning of a sentence."""
+    if each:
+        return f"each of {distribution.mean:.0f} candidates once; "
+    return f"number of runs: {said_of(distribution)}; "
+
+
+def make_plan(facts: Facts) -> Plan:
     """Calibrate to the total, if one is given, and state the cost of the search."""
-    if request.delta is not None:  # a calibration takes seconds: first what needs none
-        _size_of_delta(float(request.delta), request)
-    request = _balanced(request)
-    factor = None if request.epsilon is None else _calibrated(request)
-    final, tuned = _noise_at(request, factor)
-    costs = _costs(request, final, tuned)
-    delta = _delta(request, costs.total)
-    _size_of_delta(delta, request)
+    if facts.delta is not None:  # a calibration takes seconds: first what needs none
+        _size_of_delta(float(facts.delta), facts)
+    facts = _balanced(facts)
+    factor = None if facts.epsilon is None else _calibrated(facts)
+    final, tuned = _noise_at(facts, factor)
+    costs = _costs(facts, final, tuned, lambda at: _points(facts, at).promises())
+    _check_sizes(facts, final, costs.final)
+    delta = _delta(facts, costs.total)
+    _size_of_delta(delta, facts)
     spent = PrivacySpent(
         guarantee=costs.total,
         delta=delta,
         components=costs.components,
         assumptions=(
             *costs.promises.assumptions,
-            *_carried_over(request.families),
-            *request.notes,
-            *_rows_alone(request, costs),
+            *_carried_over(facts.families),
+            *facts.notes,
+            *_rows_alone(facts, costs),
         ),
-        release=request.release,
+        release=facts.release,
     )
     recipe = Recipe(
-        estimator=clone(request.estimator),
-        adapter=request.adapter,
+        estimator=clone(facts.families.estimator),
+        adapter=facts.families.adapter,
         settings=tuned.settings,
-        scorer=request.scorer,
+        scorer=facts.scorer,
         noise=costs.noise,
-        neighboring=request.families.relation,
-        error_score=request.error_score,
-        trains_together=request.families.train_together,
-        n_samples=request.n_samples,
+        neighboring=facts.families.relation,
+        error_score=facts.error_score,
+        trains_together=any(map(facts.families.adapter.trains_together, facts.families.models)),
+        n_samples=facts.families.n_samples,
     )
     return Plan(
-        request=request,
+        **vars(facts),
         space=tuned.space,
         promises=costs.promises,
         final=costs.final,
         recipe=recipe,
-        final_recipe=replace(recipe, settings=_in_full(request, final.settings, tuned.settings)),
+        final_recipe=replace(recipe, settings=_in_full(facts, final.settings, tuned.settings)),
         in_full=in_full(tuned.space, final.space),
         spent=spent,
         factor=factor,
     )
 
 
-def _rows_alone(request: Request, costs: Costs) -> tuple[str, ...]:
-    if costs.noise is None or not isinstance(request.scorer, PrivateScorer):
+def _rows_alone(facts: Facts, costs: Costs) -> tuple[str, ...]:
+    if costs.noise is None or not isinstance(facts.scorer, PrivateScorer):
         return ()
     return (ROWS_ALONE,)
 
 
-def notes_of(public: bool, random_state: int | np.random.RandomState | None, cv: object = None) -> tuple[str, ...]:
+def notes_of(public: bool, random_state: int | np.random.RandomState | None, cv: object, kept: bool) -> tuple[str, ...]:
     """Assumptions of every search's total, as plain sentences."""
     notes = [VALID_RECORDS]
     if public:
@@ -215,6 +227,8 @@ def notes_of(public: bool, random_state: int | np.random.RandomState | None, cv:
             f"A seed (random_state={random_state!r}) voids the guarantee for everybody: two fits with one seed share "
             "their noise. It is for tests only."
         )
+    if kept:
+        notes.append(FROM_A_SECRET)
     return tuple(notes)
 
 
@@ -231,116 +245,132 @@ class Configured(NamedTuple):
     space: Space
 
 
-def _noise_at(request: Request, factor: float | None) -> tuple[Configured, Configured]:
+def _noise_at(facts: Facts, factor: float | None) -> tuple[Configured, Configured]:
     """Noise of a training after the choice, and of candidates; ``factor`` multiplies the configured loss."""
-    families, share = request.families, request.tuning_share
+    families, share = facts.families, facts.tuning_share
     if factor is None:
         final = Configured({}, families.space)
     elif families.bring_noise:
         final = Configured({}, families.at(factor))
     else:
-        final = Configured(_scaled(request, factor), families.space)
+        final = Configured(_scaled(facts, factor), families.space)
     if share == 1.0:
         return final, final
     if families.noise_in_parts:
         return final, Configured({}, families.at(share * (1.0 if factor is None else factor)))
-    return final, Configured(_for_tuning(request, final.settings), families.space)
+    return final, Configured(_for_tuning(facts, final.settings), families.space)
 
 
-def _costs(request: Request, at: Configured, for_tuning: Configured) -> Costs:
-    final = promises = _promises(request, at, request.n_samples)
-    _check_sizes(request, at, final)
-    if for_tuning is not at:
-        promises = _promises(request, for_tuning, request.n_samples)
-    noise, scoring = _scoring(request, promises.one_run, final.one_run)
-    components = request.cost.components(promises, scoring, final)
+def _costs(
+    facts: Facts, at: Configured, for_tuning: Configured, promises_at: Callable[[Configured], SpaceGuarantee]
+) -> Costs:
+    final = promises_at(at)
+    promises = final if for_tuning is at else promises_at(for_tuning)
+    noise, scoring = _scoring(facts, promises.one_run, final.one_run)
+    components = facts.cost.components(promises, scoring, final)
     return Costs(promises=promises, final=final, noise=noise, components=components)
 
 
-def _promises(request: Request, at: Configured, n_samples: int | None) -> SpaceGuarantee:
-    estimator = with_parameters(clone(request.estimator), at.settings)
-    return SpaceGuarantee(request.adapter, estimator, at.space, n_samples, request.families.relation, request.n_samples)
+def _points(facts: Facts, at: Configured) -> Points:
+    families = facts.families
+    training = Training(families.adapter, families.n_samples, families.relation, families.n_samples)
+    return Points(with_parameters(clone(families.estimator), at.settings), at.space, training)
 
 
-def _for_tuning(request: Request, settings: dict[str, Any]) -> dict[str, Any]:
+def _reusing_candidates(facts: Facts) -> Callable[[Configured], SpaceGuarantee]:
+    """Make the function noise ↦ guarantees, for many levels: candidates are made once for each way to set the noise."""
+    made: dict[tuple[str, ...], Points] = {}
+
+    def promises_at(at: Configured) -> SpaceGuarantee:
+        if at.space is not facts.families.space:
+            return _points(facts, at).promises()
+        way = tuple(sorted(at.settings))
+        if way not in made:
+            made[way] = _points(facts, at)
+        return made[way].promises(at.settings)
+
+    return promises_at
+
+
+def _for_tuning(facts: Facts, settings: dict[str, Any]) -> dict[str, Any]:
     """Settings with which the loss of a candidate's training is ``tuning_share`` times the final training's loss."""
-    share, configured = request.tuning_share, with_parameters(clone(request.estimator), settings)
+    share, configured = facts.tuning_share, with_parameters(clone(facts.families.estimator), settings)
     try:
-        more = request.adapter.scaled_privacy(configured, share, frozenset(request.families.space.names))
+        more = facts.families.adapter.scaled_privacy(configured, share, frozenset(facts.families.space.names))
     except PrivacyError as error:
         raise PrivacyError(
             f"Found tuning_share={share!r}, but the noise of candidates cannot be set: {error} Or set tuning_share=1.0."
         ) from error
-    _check_not_searched(request, more, f"tuning_share={share!r}", "set tuning_share=1.0")
+    _check_not_searched(facts, more, f"tuning_share={share!r}", "set tuning_share=1.0")
     return {**settings, **more}
 
 
-def _in_full(request: Request, settings: dict[str, Any], for_tuning: dict[str, Any]) -> dict[str, Any]:
+def _in_full(facts: Facts, settings: dict[str, Any], for_tuning: dict[str, Any]) -> dict[str, Any]:
     """Settings that also undo ``for_tuning``: a winner may go on training with them."""
-    known = with_parameters(clone(request.estimator), settings).get_params(deep=True) if for_tuning else {}
+    known = with_parameters(clone(facts.families.estimator), settings).get_params(deep=True) if for_tuning else {}
     return {**{name: known[name] for name in for_tuning if name in known}, **settings}
 
 
-def _check_sizes(request: Request, at: Configured, promises: SpaceGuarantee) -> None:
+def _check_sizes(facts: Facts, at: Configured, promises: SpaceGuarantee) -> None:
     """Raise for a guarantee that depends on the number of records, if parts have random sizes."""
-    n, validation = request.n_samples, request.validation
+    n, validation = facts.families.n_samples, facts.validation
     if n is None or not validation.training_sizes_vary:
         return
-    if isinstance(validation, IndexFolds):
-        sizes = sorted({len(train) for train, _ in validation.given})
-    else:
-        sizes = _random_sizes(request, at, n)
-    for size in sizes:
-        if _promises(request, at, size).one_run != promises.one_run:
+    for size, one_run in _of_other_sizes(_points(facts, at), n, validation):
+        if one_run != promises.one_run:
             raise PrivacyError(
-                f"The guarantee of {type(request.estimator).__name__} depends on the number of records, "
+                f"The guarantee of {type(facts.families.estimator).__name__} depends on the number of records, "
                 + SMALLER_SIZE.format(n, size)
             )
 
 
-def _random_sizes(request: Request, at: Configured, n: int) -> list[int]:
-    """Half of the records, and the smallest power of ten for which a guarantee is stated: a part may be a small subset.
+def _of_other_sizes(points: Points, n: int, validation: Validation) -> Iterator[tuple[int, Guarantee]]:
+    """Guarantees of one run on fewer records: half of them, and the smallest power of ten for which one is stated.
 
-    Rules that depend on the number of records (a default hold-out or subset) fall with it, so that equal guarantees at
-    both ends of a range are equal inside.
+    A part may be a small subset. Rules that depend on the number of records (a default hold-out or subset) fall with
+    it, so that equal guarantees at both ends of a range are equal inside.
     """
-    sizes = [max(n // 2, 1)]
-    for size in (10**power for power in range(len(str(n)))):
+    public = {len(train) for train, _ in validation.given} if isinstance(validation, IndexFolds) else None
+    for size in sorted(public or {max(n // 2, 1)}):
+        yield size, points.promises(n_samples=size).one_run
+    for size in () if public else (10**power for power in range(len(str(n)))):
         try:
-            _ = _promises(request, at, size).one_run
+            found = points.promises(n_samples=size).one_run
         except (PrivacyError, ValueError):  # a training of this size would fail, and release nothing
             continue
-        return [*sizes, size]
-    return sizes
+        yield size, found
+        return
 
 
-def _scoring(request: Request, tuned: Guarantee, final: Guarantee) -> tuple[Noise | None, Guarantee | None]:
+def _scoring(facts: Facts, tuned: Guarantee, final: Guarantee) -> tuple[Noise | None, Guarantee | None]:
     """Noise of one private score and its guarantee; None, None on public data."""
-    if not isinstance(request.scorer, PrivateScorer) or not any(use.scorings for use in request.validation.exposures()):
+    if not isinstance(facts.scorer, PrivateScorer) or not any(use.scorings for use in facts.validation.exposures()):
         return None, None
-    sensitivity = request.scorer.sensitivity(tuned.neighboring)
-    given = request.score_noise
-    if isinstance(given, str):
-        noise = request.matched(request.validation, tuned, final, sensitivity)
-    else:
+    sensitivity = facts.scorer.sensitivity(tuned.neighboring)
+    given = facts.score_noise
+    if not isinstance(given, str):
         noise = noise_for(given, sensitivity)
+    elif facts.factor_of_scores is None:
+        noise = matched_noise(tuned, sensitivity)
+    else:
+        noise = matched_noise(final, sensitivity).times(facts.factor_of_scores)
     return noise, noise.guarantee(sensitivity, tuned.neighboring)
 
 
-def _delta(request: Request, total: Guarantee) -> float:
-    if request.delta is not None:
-        if request.delta == 0 and total.pure_epsilon is None:
+def _delta(facts: Facts, total: Guarantee) -> float:
+    if facts.delta is not None:
+        if facts.delta == 0 and total.pure_epsilon is None:
             raise MissingDeltaError(_NEED_DELTA.format("delta=0", total.neighboring))
-        return float(request.delta)
+        return float(facts.delta)
     if total.pure_epsilon is None:
         raise MissingDeltaError(_NEED_DELTA.format("delta=None", total.neighboring))
     return 0.0
 
 
-def _size_of_delta(delta: float, request: Request) -> None:
+def _size_of_delta(delta: float, facts: Facts) -> None:
     """Raise for a δ too large for the number of records."""
-    if request.n_samples is not None:
-        check_size_of_delta("delta", delta, request.n_samples)
+    if facts.families.n_samples is not None:
+        check_size_of_delta("delta", delta, facts.families.n_samples)
 
 
 _NEED_DELTA = (
@@ -349,64 +379,65 @@ _NEED_DELTA = (
 )
 
 
-def _balanced(request: Request) -> Request:
+def _balanced(facts: Facts) -> Facts:
     """Set the balance of families: the factors with which a search over each family alone would meet the total."""
-    families = request.families
-    if not families.bring_noise or len(set(families.promises)) == 1:
-        return request
-    delta, factors = _delta(request, _alone(request, families)(1.0)), dict[Guarantee, float]()
-    for index, promise in enumerate(families.promises):
+    families = facts.families
+    if not families.bring_noise or len(set(promises := families.promises())) == 1:
+        return facts
+    delta, factors = _delta(facts, _alone(facts, families)(1.0)), dict[Guarantee, float]()
+    for index, promise in enumerate(promises):
         if promise not in factors:  # families that promise the same need the same noise
-            factors[promise] = _factor(request, families.alone(index), delta)
-    balance = tuple(factors[promise] for promise in families.promises)
-    return replace(request, families=replace(families, balance=balance))
+            factors[promise] = _factor(facts, families.alone(index), delta)
+    balance = tuple(factors[promise] for promise in promises)
+    return replace(facts, families=replace(families, balance=balance))
 
 
-def _factor(request: Request, family: Families, delta: float) -> float:
+def _factor(facts: Facts, family: Families, delta: float) -> float:
     """Factor on one family's loss with which a search over this family alone would meet the total, roughly."""
-    assert request.epsilon is not None
-    return calibrate(_until_impossible(_alone(request, family)), request.epsilon, delta, tolerance=0.01)
+    assert facts.epsilon is not None
+    return calibrate(_until_impossible(_alone(facts, family)), facts.epsilon, delta, tolerance=0.01)
 
 
-def _alone(request: Request, families: Families) -> Callable[[float], Guarantee]:
+def _alone(facts: Facts, families: Families) -> Callable[[float], Guarantee]:
     """Make the function factor ↦ cost of a search over these families, with scores as private as the training."""
-    alone = replace(request, families=families)
+    alone = replace(facts, families=families)
 
     def total(factor: float) -> Guarantee:
         at, for_tuning = _noise_at(alone, factor)
-        final, promises = (_promises(alone, one, request.n_samples) for one in (at, for_tuning))
-        components = request.cost.components(promises, promises.one_run, final)
+        final, promises = (_points(alone, one).promises() for one in (at, for_tuning))
+        components = facts.cost.components(promises, promises.one_run, final)
         return followed_by(*(component.guarantee for component in components))
 
     return total
 
 
-def _calibrated(request: Request) -> float:
+def _calibrated(facts: Facts) -> float:
     """Largest factor on the configured privacy loss with which the total is at most the target."""
-    assert request.epsilon is not None
-    if not request.families.bring_noise:  # else each family is looked at
-        asked, remedy = f"epsilon={request.epsilon:g}", "leave the search's epsilon=None to have the total reported"
-        _check_not_searched(request, _scaled(request, 1.0), asked, remedy)
-    total = cache(_until_impossible(lambda factor: _costs(request, *_noise_at(request, factor)).total))
-    if request.near is not None and (found := _rough(total, request, request.near)) is not None:
+    assert facts.epsilon is not None
+    if not facts.families.bring_noise:  # else each family is looked at
+        asked, remedy = f"epsilon={facts.epsilon:g}", "leave the search's epsilon=None to have the total reported"
+        _check_not_searched(facts, _scaled(facts, 1.0), asked, remedy)
+    promises_at = _reusing_candidates(facts)
+    total = cache(_until_impossible(lambda factor: _costs(facts, *_noise_at(facts, factor), promises_at).total))
+    if facts.near is not None and (found := _rough(total, facts, facts.near)) is not None:
         return found
-    return calibrate(total, request.epsilon, _delta(request, total(1.0)))
+    return calibrate(total, facts.epsilon, _delta(facts, total(1.0)))
 
 
-def _rough(total: Callable[[float], Guarantee], request: Request, factor: float) -> float | None:
+def _rough(total: Callable[[float], Guarantee], facts: Facts, factor: float) -> float | None:
     """Find a factor with a total slightly below the target, from a guess; None if a few steps do not suffice."""
-    assert request.epsilon is not None
+    assert facts.epsilon is not None
     for _ in range(TRIES):
         try:
             guarantee = total(factor)
         except BudgetUnreachableError:
             return None
-        epsilon = float(guarantee.epsilon_at(_delta(request, guarantee)))
-        if request.epsilon * (1 - ROUGHLY) <= epsilon <= request.epsilon:
+        epsilon = float(guarantee.epsilon_at(_delta(facts, guarantee)))
+        if facts.epsilon * (1 - ROUGHLY) <= epsilon <= facts.epsilon:
             return factor
         if not 0 < epsilon < np.inf:
             return None
-        factor *= request.epsilon * (1 - ROUGHLY / 2) / epsilon  # ε is about in proportion to the factor
+        factor *= facts.epsilon * (1 - ROUGHLY / 2) / epsilon  # ε is about in proportion to the factor
     return None
 
 
@@ -424,9 +455,9 @@ def _until_impossible(total: Callable[[float], Guarantee]) -> Callable[[float], 
     return guarantee_of
 
 
-def _check_not_searched(request: Request, scaled: dict[str, Any], asked: str, remedy: str) -> None:
+def _check_not_searched(facts: Facts, scaled: dict[str, Any], asked: str, remedy: str) -> None:
     """Raise if candidates vary a parameter that the search itself has to set."""
-    names = request.families.space.names
+    names = facts.families.space.names
     searched = [name for name in names if any(f"{noise}__".startswith(f"{name}__") for noise in scaled)]
     if searched:
         raise PrivacyError(
@@ -435,6 +466,8 @@ def _check_not_searched(request: Request, scaled: dict[str, Any], asked: str, re
         )
 
 
-def _scaled(request: Request, factor: float) -> dict[str, Any]:
+def _scaled(facts: Facts, factor: float) -> dict[str, Any]:
     """Parameters that multiply the privacy loss of training any candidate, as configured, by ``factor``."""
-    return request.adapter.scaled_privacy(request.estimator, factor, frozenset(request.families.space.names))
+    return facts.families.adapter.scaled_privacy(
+        facts.families.estimator, factor, frozenset(facts.families.space.names)
+    )

@@ -72,3 +72,16 @@ def class_of(model: Any) -> str:
     if not isinstance(steps, list) or not all(isinstance(step, tuple) and len(step) == 2 for step in steps):
         return name
     return f"{name}({', '.join(class_of(step) for _, step in steps)})"
+
+
+def columns_read(estimator: Any) -> list[str]:
+    """One line for each column of each schema in an estimator; none without a schema.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted; models with a schema have a method of this name.
+    """
+    parts = [estimator, *estimator.get_params(deep=True).values()]
+    readers = [part for part in parts if not isinstance(part, type) and callable(getattr(part, "columns_read", None))]
+    return list(dict.fromkeys(line for reader in readers for line in reader.columns_read()))

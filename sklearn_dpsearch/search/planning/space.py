@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from ...errors import did_you_mean
 from ...privacy import PrivacyError
 from .._records import with_parameters
 from .._types import Distributions
 from .first_look import refuse_pairwise, refuse_traces
-from .keywords import unknown_parameter
 
 #: Most combinations of estimators that candidates put into steps.
 MOST_FAMILIES = 1000
+#: Most points of a grid.
+MOST_POINTS = 10**6
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,41 @@ class Space:
     def _weights(self) -> tuple[int, ...]:
         return self.weights or (1,) * len(self.dictionaries)
 
+    @property
+    def is_finite(self) -> bool:
+        """Return whether all values are listed, so that there are finitely many points."""
+        return not any(map(_distributions, self.dictionaries))
+
+    def size(self) -> int:
+        """Count the points of a finite space.
+
+        Raises
+        ------
+        ValueError
+            For a distribution, which has no finite grid, and for too many points.
+        """
+        for name in itertools.chain(*map(_distributions, self.dictionaries)):
+            raise ValueError(
+                f"Found a distribution for {name!r}, but the whole grid is searched. Give a list of values, or use "
+                "DPRandomSearchCV."
+            )
+        number = sum(map(size_of, self.dictionaries))
+        if number > MOST_POINTS:
+            raise ValueError(
+                f"Found a grid of {number} candidates; all of them would run, and at most {MOST_POINTS} are tried. "
+                "Give fewer values, or use DPRandomSearchCV, which draws candidates."
+            )
+        return number
+
+    def points(self) -> list[tuple[int, dict[str, Any]]]:
+        """Every point of a finite space, with the number of its dictionary."""
+        self.size()
+        return [
+            (which, dict(zip(dictionary, values)))
+            for which, dictionary in enumerate(self.dictionaries)
+            for values in itertools.product(*dictionary.values())
+        ]
+
     def by_family(self) -> Space:
         """Equivalent space with one dictionary for each combination of estimators that candidates put in."""
         split = [_by_parts(dictionary) for dictionary in self.dictionaries]
@@ -107,7 +144,11 @@ class Space:
         for name in self.names:
             tail = name.rpartition("__")[2]
             if name not in known and tail not in nested and not accepts(estimator, name):
-                raise ValueError(unknown_parameter(name, estimator))
+                kind = type(estimator).__name__
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {kind}.{did_you_mean(name, known)} "
+                    "estimator.get_params() lists the valid ones."
+                )
 
     def check_values(self, estimator: Any) -> None:
         """Raise for a listed word or estimator that no candidate may have, drawn or not."""
@@ -118,6 +159,16 @@ class Space:
                     if known or "callbacks" in name.split("__"):
                         for owner in _owners(dictionary, name):
                             configured(estimator, {**owner, name: value})
+
+
+def size_of(dictionary: Mapping[str, Any]) -> int:
+    """Count the points of one dictionary of lists."""
+    return math.prod(map(len, dictionary.values()))
+
+
+def _distributions(dictionary: Mapping[str, Any]) -> list[str]:
+    """Names of the parameters that are drawn from distributions."""
+    return [name for name, values in dictionary.items() if hasattr(values, "rvs")]
 
 
 def configured(estimator: Any, parameters: Mapping[str, Any]) -> Any:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...adapters import Adapter, TrainingRun
 from ...privacy import Guarantee, PrivacyError, PureDP, as_replace_one, as_zero_out, compose, envelope, mixture
 from ...privacy._types import Neighboring
-from .grid import size_of
-from .space import Space, configured, shared
+from .._records import with_parameters
+from .space import Space, configured, shared, size_of
 
 #: Most points of a finite space for which guarantees are looked up one by one.
 MOST_POINTS = 20_000
@@ -31,6 +31,80 @@ def stated(run: TrainingRun) -> TrainingRun:
     return TrainingRun(guarantee=as_zero_out(run.guarantee), assumptions=(*run.assumptions, PUBLIC_SIZE))
 
 
+@dataclass(frozen=True)
+class Training:
+    """Guarantee of one training.
+
+    Parameters
+    ----------
+    adapter : Adapter
+    n_samples : int or None
+    relation : {"zero_out", "replace_one"}, optional
+        Under "replace_one" everything is stated under it, even where single candidates promise another relation.
+    planned : int or None
+        Number of records for which rates and numbers of steps are fixed, whatever number a training gets.
+    """
+
+    adapter: Adapter
+    n_samples: int | None
+    relation: Neighboring | None = None
+    planned: int | None = None
+
+    def __call__(self, model: Any) -> TrainingRun:
+        if self.planned not in (None, self.n_samples):
+            self.adapter.for_records(model, self.planned)
+        run = stated(self.adapter.training_run(model, self.n_samples))
+        return replace(run, guarantee=as_replace_one(run.guarantee)) if self.relation == "replace_one" else run
+
+
+class Points:
+    """Candidates of a space among which the guarantee may differ, made once, whatever noise is tried on them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With noise set.
+    space : Space
+    training : Training
+    """
+
+    def __init__(self, estimator: Any, space: Space, training: Training) -> None:
+        self.estimator, self.space, self.training = estimator, space, training
+        self.axes = [self._axes_of(dictionary) for dictionary in space.dictionaries]
+        self.models = [
+            [configured(estimator, dict(zip(axes, values))) for values in itertools.product(*axes.values())]
+            for axes in self.axes
+        ]
+
+    def promises(self, settings: Mapping[str, Any] | None = None, n_samples: int | None = None) -> SpaceGuarantee:
+        """Guarantee of one run of a random candidate; with other values of the noise, or for fewer records."""
+        training = self.training if n_samples is None else replace(self.training, n_samples=n_samples)
+        for model in (self.estimator, *itertools.chain(*self.models)):
+            with_parameters(model, settings or {})
+        runs = [[training(model) for model in models] for models in self.models]
+        return SpaceGuarantee(self.estimator, self.space, training, self.axes, runs)
+
+    def _axes_of(self, dictionary: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """The parameters on which the guarantee depends, and their values (the upper end of a distribution)."""
+        names = _relevant(self.training.adapter, configured(self.estimator, shared(dictionary)), dictionary)
+        axes = {name: list(_values(name, dictionary[name])) for name in names}
+        if size_of(axes) > MOST_POINTS:  # parameters without effect on the guarantee need not be multiplied out
+            axes = {name: axis for name, axis in axes.items() if self._matters(name, axis)}
+        if size_of(axes) > MOST_POINTS:
+            raise PrivacyError(
+                f"The guarantee may differ between {size_of(axes)} candidates; at most {MOST_POINTS} are looked up. "
+                f"Use fewer values for {sorted(axes)}, or declare a guarantee that covers all candidates, e.g. "
+                "guarantee=PureDP(epsilon=1.0)."
+            )
+        return axes
+
+    def _matters(self, name: str, axis: Sequence[Any]) -> bool:
+        """Return whether one parameter alone changes the guarantee; ``check`` refuses drawn candidates missed here."""
+        plain = self.training(configured(self.estimator, {})).guarantee
+        return any(self.training(configured(self.estimator, {name: value})).guarantee != plain for value in axis)
+
+
+@dataclass(frozen=True)
 class SpaceGuarantee:
     """Guarantee of one run of a random candidate.
 
@@ -40,31 +114,19 @@ class SpaceGuarantee:
 
     Parameters
     ----------
-    adapter : Adapter
-    estimator : estimator
-    space : Space
-    n_samples : int or None
-    relation : {"zero_out", "replace_one"}, optional
-        Under "replace_one" everything is stated under it, even where single candidates promise another relation.
-    planned : int or None
-        Number of records for which rates and numbers of steps are fixed, whatever number a training gets.
+    estimator, space, training
+        As for ``Points``.
+    axes : list of dict
+        For each dictionary of the space the parameters that matter, and their values.
+    runs : list of lists of TrainingRun
+        One for each point of each dictionary.
     """
 
-    def __init__(
-        self,
-        adapter: Adapter,
-        estimator: Any,
-        space: Space,
-        n_samples: int | None,
-        relation: Neighboring | None = None,
-        planned: int | None = None,
-    ) -> None:
-        self.adapter, self.estimator, self.n_samples, self.relation = adapter, estimator, n_samples, relation
-        self.planned = planned
-        self.probabilities = space.probabilities
-        self.dictionaries = space.dictionaries
-        self.axes = [self._axes_of(dictionary) for dictionary in space.dictionaries]
-        self.points = [self._of_axes(axes) for axes in self.axes]
+    estimator: Any
+    space: Space
+    training: Training
+    axes: list[dict[str, list[Any]]]
+    runs: list[list[TrainingRun]]
 
     @property
     def one_run(self) -> Guarantee:
@@ -85,9 +147,9 @@ class SpaceGuarantee:
         """Guarantee of training each point of a finite space a given number of times: their composition."""
         promises = [
             run.guarantee
-            for dictionary, points in zip(self.dictionaries, self.points)
-            for run, _ in points
-            for _ in range(size_of(dictionary) // len(points))  # other parameters do not matter to it
+            for dictionary, runs in zip(self.space.dictionaries, self.runs)
+            for run in runs
+            for _ in range(size_of(dictionary) // len(runs))  # other parameters do not matter to it
         ]
         return compose(*promises * times)
 
@@ -99,12 +161,14 @@ class SpaceGuarantee:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions of all candidates' training runs."""
-        return tuple(dict.fromkeys(text for runs in self.points for run, _ in runs for text in run.assumptions))
+        return tuple(dict.fromkeys(text for runs in self.runs for run in runs for text in run.assumptions))
 
     def check(self, which: int, candidate: Mapping[str, Any]) -> None:
         """Raise unless a candidate from the dictionary ``which`` keeps the planned guarantee of its point."""
-        point = {name: candidate[name] if len(axis) > 1 else axis[0] for name, axis in self.axes[which].items()}
-        found, planned = (self._run(self.configured(one)).guarantee for one in (candidate, point))
+        found, planned = self.training(self.configured(candidate)).guarantee, self.runs[which][0].guarantee
+        if len(self.runs[which]) > 1:
+            point = {name: candidate[name] if len(axis) > 1 else axis[0] for name, axis in self.axes[which].items()}
+            planned = self.training(self.configured(point)).guarantee
         if found == planned or _covered(found, planned):
             return
         raise PrivacyError(
@@ -115,63 +179,33 @@ class SpaceGuarantee:
 
     def check_covered(self, candidate: Mapping[str, Any]) -> None:
         """Raise unless a caller's candidate keeps the guarantee of some planned point: ``worst`` then covers it."""
-        found = self._run(self.configured(candidate)).guarantee
+        found = self.training(self.configured(candidate)).guarantee
         if not any(found == planned or _covered(found, planned) for planned in self._weighted()):
             raise PrivacyError(
                 f"A candidate ({dict(candidate)!r}) promises {found!r}, which no point of param_distributions does. "
                 "Add its values there, or leave the parameters that change the guarantee alone."
             )
 
-    def keeps(self, candidate: Mapping[str, Any], model: Any) -> bool:
-        """Return whether training ``model`` keeps the planned guarantee of the candidate, or a smaller loss."""
-        found, planned = self._run(model).guarantee, self._run(self.configured(candidate)).guarantee
+    def keeps(self, model: Any, planned: Guarantee) -> bool:
+        """Return whether training ``model`` keeps a planned guarantee, or has a smaller loss."""
+        found = self.training(model).guarantee
         return found == planned or _covered(found, planned)
 
     def counts_records(self, model: Any) -> bool:
         """Return whether training may use the number of its records, blank ones included."""
-        return self.adapter.training_run(model, self.n_samples).guarantee.neighboring != "add_remove"
-
-    def _weighted(self) -> dict[Guarantee, float]:
-        """Possible guarantees of a candidate, each with its probability."""
-        found: dict[Guarantee, float] = {}
-        for points, share in zip(self.points, self.probabilities):
-            for run, weight in points:
-                found[run.guarantee] = found.get(run.guarantee, 0.0) + weight * share
-        return found
-
-    def _axes_of(self, dictionary: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """The parameters on which the guarantee depends, and their values (the upper end of a distribution)."""
-        names = _relevant(self.adapter, self.configured(shared(dictionary)), dictionary)
-        axes = {name: list(_values(name, dictionary[name])) for name in names}
-        if size_of(axes) > MOST_POINTS:  # parameters without effect on the guarantee need not be multiplied out
-            axes = {name: axis for name, axis in axes.items() if self._matters(name, axis)}
-        if size_of(axes) > MOST_POINTS:
-            raise PrivacyError(
-                f"The guarantee may differ between {size_of(axes)} candidates; at most {MOST_POINTS} are looked up. "
-                f"Use fewer values for {sorted(axes)}, or declare a guarantee that covers all candidates, e.g. "
-                "guarantee=PureDP(epsilon=1.0)."
-            )
-        return axes
-
-    def _of_axes(self, axes: Mapping[str, list[Any]]) -> list[tuple[TrainingRun, float]]:
-        """Guarantee of every point, and the point's probability."""
-        points = [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
-        return [(self._run(self.configured(point)), 1.0 / len(points)) for point in points]
-
-    def _matters(self, name: str, axis: Sequence[Any]) -> bool:
-        """Return whether one parameter alone changes the guarantee; ``check`` refuses drawn candidates missed here."""
-        plain = self._run(self.configured({})).guarantee
-        return any(self._run(self.configured({name: value})).guarantee != plain for value in axis)
+        return self.training.adapter.training_run(model, self.training.n_samples).guarantee.neighboring != "add_remove"
 
     def configured(self, parameters: Mapping[str, Any]) -> Any:
         """An unfitted estimator with these parameters."""
         return configured(self.estimator, parameters)
 
-    def _run(self, model: Any) -> TrainingRun:
-        if self.planned not in (None, self.n_samples):
-            self.adapter.for_records(model, self.planned)
-        run = stated(self.adapter.training_run(model, self.n_samples))
-        return replace(run, guarantee=as_replace_one(run.guarantee)) if self.relation == "replace_one" else run
+    def _weighted(self) -> dict[Guarantee, float]:
+        """Possible guarantees of a candidate, each with its probability."""
+        found: dict[Guarantee, float] = {}
+        for runs, share in zip(self.runs, self.space.probabilities):
+            for run in runs:
+                found[run.guarantee] = found.get(run.guarantee, 0.0) + 1.0 / len(runs) * share
+        return found
 
 
 def _relevant(adapter: Adapter, estimator: Any, dictionary: Mapping[str, Any]) -> list[str]:

@@ -10,19 +10,18 @@ from fractions import Fraction
 from typing import Any
 
 from ...privacy import PrivacyError
-from ...privacy._types import Neighboring
-from ...scoring.validation import PublicValidation, Validation, all_numbers
+from ...privacy.mechanisms.bernoulli import RandomBytes
+from ...scoring.validation import Fold, PublicValidation, all_numbers
 from .._records import n_records
 from .._types import Candidate, Distributions, Parameters, Scorer, Seed
 from ..execution.candidate_utilities import check_parts, less_noisy, random_parts, utilities_of
-from ..execution.job import Job, Split
+from ..execution.job import Job
 from ..execution.models import fitted, fresh, released_in_the_open, train_last
 from ..execution.outcome import Outcome
+from ..execution.progress import Progress
 from ..execution.randomness import Randomness
-from ..planning.grid import number_of_points, points_of
-from ..planning.plan import Plan
-from ..planning.space import Space
-from .base import Strategy
+from ..planning.plan import Facts, Plan
+from .base import Strategy, checked_candidates
 
 #: Assumption of the sensitivity of utilities.
 ONE_PART = (
@@ -57,7 +56,7 @@ def utility_scorer(scorer: Scorer) -> Scorer:
     return scorer
 
 
-def number_of_parts(given: int | None, n: int | None, epsilon: float, space: Space) -> int | None:
+def number_of_parts(given: int | None, n: int | None, epsilon: float, candidates: int) -> int | None:
     """Number of parts k: as given, or from the public number of records.
 
     The default is the smallest k with 2·log(candidates)/(k·ε) ≤ 0.05, a bound on the expected loss of utility by the
@@ -69,14 +68,14 @@ def number_of_parts(given: int | None, n: int | None, epsilon: float, space: Spa
     int or None
         None where the number of records is not known yet.
     """
-    if given is None and n is None:
-        return None
     if given is not None:
         check_parts(int(given), n)
         return int(given)
-    candidates = max(number_of_points(space), 2)
+    if n is None:
+        return None
+    candidates = max(candidates, 2)
     wanted = math.ceil(2 * math.log(candidates) / (LOSS * epsilon))
-    return max(2, min(wanted, (n or 0) // RECORDS, MOST_TRAININGS // candidates))
+    return max(2, min(wanted, n // RECORDS, MOST_TRAININGS // candidates))
 
 
 @dataclass(frozen=True)
@@ -87,9 +86,17 @@ class InParts(PublicValidation):
     ----------
     public : bool
         Whether models on parts are scored on public data instead of a share of their part.
+    n_parts : int or None
+        None where it depends on an unknown number of records.
     """
 
     public: bool
+    n_parts: int | None
+
+    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
+        """Draw one part for each record, independently."""
+        assert self.n_parts is not None
+        return random_parts(n_samples, self.n_parts, self.public, random_bytes)
 
 
 # --- the searches -----------------------------------------------------------------------------------------------------
@@ -122,81 +129,59 @@ class SampleAndAggregate(Strategy):
         super().__init__(search, distributions, parameter)
         self.given_parts, self.part_noise = n_parts, part_noise
 
-    @property
+    def facts(self, n_samples: int | None, public: bool) -> Facts:
+        families, scorer = self.families(n_samples), utility_scorer(self.public_scorer())
+        candidates = self.space.size()
+        cost, choice_epsilon = self.choice(candidates)
+        k = number_of_parts(self.given_parts, n_samples, choice_epsilon, candidates)
+        work = ""
+        if k is not None and candidates > 1:
+            fits = f"{candidates} candidates on {k} parts of the records are {candidates * k} trainings on parts"
+            work = f"{fits}{self.expected_loss(cost, k)}; "
+        validation = InParts(public, k)
+        return self.resolved(
+            families, public, scorer=scorer, validation=validation, cost=cost, notes=(ONE_PART,), work=work
+        )
+
     @abstractmethod
-    def choice_epsilon(self) -> float:
-        """ε of one choice, from which the default number of parts follows."""
+    def choice(self, n_candidates: int) -> tuple[Any, float]:
+        """Cost model, and the ε of one choice, from which the default number of parts follows."""
+
+    def expected_loss(self, cost: Any, n_parts: int) -> str:
+        """Expected loss from the noise of the choice, as the end of a sentence; empty where it is not known."""
+        return ""
 
     def scorer(self, public: bool) -> Scorer:
         return utility_scorer(self.public_scorer())
 
-    def n_parts(self, n_samples: int | None) -> int | None:
-        """Number of parts; None where it depends on an unknown number of records."""
-        return number_of_parts(self.given_parts, n_samples, self.choice_epsilon, self.space)
-
-    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
-        self.n_parts(n_samples)  # raises for too many
-        return InParts(public)
-
-    def notes(self, relation: Neighboring) -> tuple[str, ...]:
-        return (ONE_PART,)
-
-    def work(self, plan: Plan, n_samples: int) -> str:
-        k, candidates = self.n_parts(n_samples), number_of_points(plan.space)
-        assert k is not None
-        if candidates == 1:
-            return ""
-        fits = f"{candidates} candidates on {k} parts of the records are {candidates * k} trainings on parts"
-        return f"{fits}{self.expected_loss(k, candidates)}; "
-
-    def expected_loss(self, n_parts: int, n_candidates: int) -> str:
-        """Expected loss from the noise of the choice, as the end of a sentence; empty where it is not known."""
-        return ""
-
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
         """Every point of the grid."""
-        points = points_of(plan.space)
-        for which, candidate in points:
-            plan.promises.check(which, candidate)
-        return [candidate for _, candidate in points]
-
-    def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
-        """Draw one part for each record, independently."""
-        k = self.n_parts(n_samples)
-        assert k is not None
-        assert isinstance(plan.request.validation, InParts)
-        folds = random_parts(n_samples, k, plan.request.validation.public, source.random_bytes)
-        return Split(folds=folds)
+        return checked_candidates(plan, plan.space.points())
 
     def utilities(
-        self, job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any
+        self, job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], progress: Progress
     ) -> list[Fraction]:
         """Compute exact utilities of some candidates, which are secret."""
-        return utilities_of(job, candidates, self.part_noise, seeds, X, y, self.workers, self.progress)
+        return utilities_of(job, candidates, self.part_noise, seeds, progress)
 
-    def count_trainings(self, job: Job, candidates: Sequence[Candidate]) -> None:
-        """Report the number of trainings: all candidates on all parts, a public number even where trainings fail."""
-        self.progress.public_runs("trainings on parts", len(candidates) * len(job.split.folds))
-
-    def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:
+    def dry(self, plan: Plan, job: Job, candidate: Candidate) -> float:
         """Train, score and prepare for release one candidate on public records; return its score on a part."""
-        k = self.n_parts(n_records(X)) if self.given_parts is None else self.given_parts
-        everything, k = all_numbers(n_records(X)), k or 2
+        everything, k = job.split.folds[0][0], getattr(plan.validation, "n_parts", None) or 2
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
-        model = fitted(job, fresh(several, tried, None), everything, X, y)
-        score = float(job.recipe.scorer(model, X, y))
-        released_in_the_open(job, fitted(job, fresh(job, candidate, None), everything, X, y))
+        model = fitted(job, fresh(several, tried, None), everything, job.X, job.y)
+        score = float(job.recipe.scorer(model, job.X, job.y))
+        released_in_the_open(job, fitted(job, fresh(job, candidate, None), everything, job.X, job.y))
         return score
 
 
-def train_winner(
-    job: Job, candidate: Candidate, score: float, seed: Seed, X: Any, y: Any, **attributes: Any
-) -> Outcome:
+def count_trainings(progress: Progress, job: Job, candidates: Sequence[Candidate]) -> None:
+    """Report the number of trainings: all candidates on all parts, a public number even where trainings fail."""
+    progress.public_runs("trainings on parts", len(candidates) * len(job.split.folds))
+
+
+def train_winner(job: Job, candidate: Candidate, score: float, seed: Seed, **attributes: Any) -> Outcome:
     """Train the winner once, privately, on all records."""
-    model = train_last(job, lambda: fresh(job, candidate, seed), all_numbers(n_records(X)), seed, X, y)
-    return Outcome(
-        found=model is not None,
-        rows=[(candidate, score)],
-        attributes={"best_estimator_": model, **attributes},
-    )
+    model = train_last(job, lambda: fresh(job, candidate, seed), all_numbers(n_records(job.X)), seed)
+    attributes = {"best_estimator_": model, **attributes}
+    return Outcome(found=model is not None, rows=[(candidate, score)], attributes=attributes)

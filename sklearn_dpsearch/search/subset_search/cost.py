@@ -21,10 +21,9 @@ from ...privacy import (
 )
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component
-from ...scoring import Noise, Sensitivity
-from ...scoring.noise_matching import matched_noise
 from ...scoring.scored_run import search_guarantee
 from ..planning.space_guarantee import SpaceGuarantee
+from .extrapolation import Sizes
 from .members import InSubset, OnTheRest
 
 #: Mean number of runs where the user gives none, and the longest list whose candidates may then all run once.
@@ -32,7 +31,8 @@ USUAL, SHORT = 10, 10
 #: ``subset_fraction="auto"``: between the first two, with this number of expected records × ε in the subset.
 FEWEST, MOST, ENOUGH = 0.1, 0.3, 1500.0
 ON = {"rest": "the rest", "all": "all records"}
-#: Factor of the noise of a score on the rest over the noise that would match the training: both costs compose.
+#: Factor of the noise of a score on the rest over the noise that would match the final training, so that its loss is a
+#: small part of the training's: both costs compose. The noise depends on the final training alone, so on no secret.
 FACTOR_OF_SCORES = 24
 #: This factor where candidates are as private as the final training and nothing is amplified: a record of the rest then
 #: always pays less than a record of the subset.
@@ -87,6 +87,11 @@ class CostOfSubset:
         total = subset_then_train(tune, train, self.members.fraction, self.train_on, secret_membership=secret, **scored)
         return as_replace_one(total) if self.replaced else total
 
+    def sizes(self, n_samples: int | None) -> Sizes:
+        """Expected numbers of records that tune, and that train the final model; shares where ``n_samples`` is None."""
+        whole, q = 1.0 if n_samples is None else float(n_samples), self.members.fraction
+        return Sizes(q * whole, (1.0 - q if self.train_on == "rest" else 1.0) * whole)
+
     @property
     def _name(self) -> str:
         validated = ""
@@ -105,15 +110,6 @@ class CostOfSubset:
 def secret_membership(told_its_size: bool, relation: Neighboring) -> bool:
     """Return whether membership in the subset stays secret: no model uses the number of its records."""
     return relation != "zero_out" or told_its_size
-
-
-def noise_beside_training(final: Guarantee, sensitivity: Sensitivity, *, at_no_cost: bool) -> Noise:
-    """Noise of a score on records that may also train the final model: its loss is a small part of the training's.
-
-    The noise depends on the final training alone, so on no secret. With ``at_no_cost`` records of the subset pay more
-    than records of the rest, so that scores may cost what the former pay more.
-    """
-    return matched_noise(final, sensitivity).times(FACTOR_AT_NO_COST if at_no_cost else FACTOR_OF_SCORES)
 
 
 def default_fraction(n: float | None, epsilon: float | None) -> float:

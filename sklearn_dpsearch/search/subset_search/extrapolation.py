@@ -22,13 +22,10 @@ class Sizes:
     ----------
     tune, final : float
         Numbers of records; shares of them where their number is private.
-    known : bool
-        Whether they are numbers.
     """
 
     tune: float
     final: float
-    known: bool
 
 
 def check_rules(extrapolate: Extrapolate, names: Iterable[str]) -> None:

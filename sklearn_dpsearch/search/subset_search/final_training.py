@@ -51,9 +51,11 @@ def check_kept(
     plan: Plan, promises: SpaceGuarantee, candidate: Candidate, parameters: Candidate, expected: float | None
 ) -> None:
     """Raise unless training with the extrapolated parameters and the expected size keeps the candidate's guarantee."""
-    if expected is None and all(parameters[name] is value for name, value in candidate.items()):
+    same = all(parameters[name] is value for name, value in candidate.items())
+    if expected is None and same:
         return
     model = promises.configured(parameters)
+    planned = promises.training(model if same else promises.configured(candidate)).guarantee
     told = {} if expected is None else plan.recipe.adapter.expecting(model, expected)
     if told is None and promises.counts_records(model):
         raise PrivacyError(
@@ -61,7 +63,7 @@ def check_kept(
             "the total was computed for a secret subset. Search over steps that can all be told the expected number of "
             "records (a method expecting(n))."
         )
-    if not promises.keeps(candidate, with_parameters(model, told or {})):
+    if not promises.keeps(with_parameters(model, told or {}), planned):
         raise PrivacyError(
             f"Found {dict(parameters)!r} for the final model of the candidate {dict(candidate)!r}, which promises "
             "something else. Parameters on which the guarantee depends must be kept: remove them from extrapolate."

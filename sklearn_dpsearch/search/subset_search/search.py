@@ -6,7 +6,6 @@ import math
 import numbers
 import os
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -18,11 +17,8 @@ from ...adapters.declared_guarantee import Declared
 from ...errors import did_you_mean
 from ...ledger import PrivacyLedger
 from ...privacy import CountDistribution, Fixed, Guarantee
-from ...privacy._cached_property import cached_property
 from ...privacy._types import Neighboring
 from ...privacy.count_distributions.distributions import as_count_distribution
-from ...scoring import Noise, Sensitivity
-from ...scoring.noise_matching import matched_noise
 from ...scoring.validation import Fold, Validation, all_numbers, numbers_where
 from .._base import BasePrivateSearch
 from .._records import with_parameters
@@ -30,18 +26,21 @@ from .._types import Candidate, Distributions, Extrapolate, Scorer, Seed
 from ..execution.job import FinalTraining, Job, Split
 from ..execution.models import fitted, fresh, ready, released_in_the_open, train_last
 from ..execution.outcome import Outcome
+from ..execution.progress import Progress
 from ..execution.randomness import Randomness
 from ..execution.runs import Run, in_the_open
-from ..planning.grid import is_finite, number_of_points
-from ..planning.plan import CostModel, Plan
-from ..strategies.best_of import BestOfStrategy, share_of_tuning, shown_of
+from ..planning.arguments import RUNS
+from ..planning.families import Families, families_of
+from ..planning.plan import Facts, Plan, runs_of
+from ..strategies.best_of import BestOfStrategy
 from .cost import (
+    FACTOR_AT_NO_COST,
+    FACTOR_OF_SCORES,
     ON,
     USUAL,
     CostOfSubset,
     default_fraction,
     each_is_cheap,
-    noise_beside_training,
     secret_membership,
     share_at_no_cost,
 )
@@ -164,7 +163,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
-        "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountDistribution, StrOptions({"auto", "each"})],
+        "n_iter": [*RUNS, StrOptions({"auto", "each"})],
         "subset_fraction": [Interval(numbers.Real, 0, 1, closed="neither"), StrOptions({"auto"})],
         "train_on": [str],
         "validate_on": [str],
@@ -261,90 +260,100 @@ class SubsetStrategy(BestOfStrategy):
 
     def __init__(self, search: DPSubsetSearchCV) -> None:
         super().__init__(search, search.param_distributions)
-        if search.n_iter == "each" and not is_finite(self.space):
+        if search.n_iter == "each" and not self.space.is_finite:
             raise ValueError(
                 "Found n_iter='each' and a parameter that is drawn from a distribution; lists of values are needed, so "
                 "that each candidate can run once. Give lists, or draw candidates at random, e.g. n_iter=10."
             )
-        #: Whether the runs are those of a zero-out search, whose total is carried over to a replaced record.
-        self.replaced = False
 
-    def plan_for(self, n_samples: int | None) -> None:
-        super().plan_for(n_samples)
-        self.__dict__.pop("amplified", None)
-        if not self.replaced and (for_presence := self._under_zero_out()) is not None:
-            search, self.replaced = copy(self.search), True
-            search.estimator, self.search = for_presence, search
-            super().plan_for(n_samples)
+    # --- plan -----------------------------------------------------------------------------------------------------
 
-    def _under_zero_out(self) -> Any:
-        """Estimator under zero-out neighbours, for a total under replace-one that the subset amplifies; else None.
+    def facts(self, n_samples: int | None, public: bool) -> Facts:
+        search = self.search
+        families, replaced = self._for_presence(n_samples)
+        relation, told_its_size = families.relation, families.told_their_size
+        secret = secret_membership(told_its_size, relation)
+        amplified = secret and relation != "replace_one"
+        fraction = self._fraction(n_samples if amplified else None)
+        scorer, members = self.scorer(public), self._members(families, fraction, n_samples, public)
+        each = self._each(fraction, relation, secret)
+        distribution = self._distribution(each)
+        share = self._tuning_share(families, amplified, distribution, each)
+        cost = CostOfSubset(
+            distribution=distribution,
+            each=each,
+            members=members,
+            train_on=search.train_on,
+            told_its_size=told_its_size,
+            replaced=replaced,
+        )
+        scores = FACTOR_OF_SCORES if amplified or share != 1.0 else FACTOR_AT_NO_COST
+        known = (AT_ANY_PLACE,) * amplified + (REPLACED,) * replaced
+        return self.resolved(
+            families,
+            public,
+            scorer=scorer,
+            validation=members,
+            cost=cost,
+            distribution=distribution,
+            each=each,
+            score_noise=search.score_noise,
+            factor_of_scores=scores if isinstance(members, OnTheRest) else None,
+            tuning_share=share,
+            notes=(PARTS_CAN_TRAIN, *(known if secret else (COUNTS.format(type(search.estimator).__name__),))),
+            work=runs_of(distribution, each),
+        )
+
+    def _for_presence(self, n_samples: int | None) -> tuple[Families, bool]:
+        """Families under zero-out neighbours, for a total under replace-one that the subset amplifies; else as given.
 
         Only where the search sets the noise, so that no noise of the user's is for another relation.
         """
-        search, families = self.search, self.candidates_by_family
+        search, families = self.search, self.families(n_samples)
         if families.relation != "replace_one" or len(families.models) > 1 or not search.epsilon:
-            return None
+            return families, False
         settings = self.adapter.under(search.estimator, "zero_out")
         if settings is None or not isinstance(search.score_noise, str):
-            return None
+            return families, False
         found = with_parameters(clone(search.estimator), settings)
-        return None if self.adapter.expecting(found, 1.0) is None else found
+        if self.adapter.expecting(found, 1.0) is None:
+            return families, False
+        return families_of(found, self.adapter, self.space, n_samples, calibrated=True), True
 
-    @property
-    def fraction(self) -> float:
+    def _fraction(self, n_samples: int | None) -> float:
         """Probability with which a record joins the subset."""
         given = self.search.subset_fraction
-        if given != "auto":
-            return float(given)
-        return default_fraction(self.n_samples if self.amplified else None, self.search.epsilon)
+        return default_fraction(n_samples, self.search.epsilon) if given == "auto" else float(given)
 
-    @property
-    def each(self) -> bool:  # type: ignore[override]
+    def _each(self, fraction: float, relation: Neighboring, secret: bool) -> bool:
         """Return whether each candidate runs once."""
         given, epsilon, delta = self.search.n_iter, self.search.epsilon, self.search.delta
-        if isinstance(given, str) and given == "auto" and epsilon and delta and is_finite(self.space):
-            families = self.candidates_by_family
-            return each_is_cheap(
-                number_of_points(self.space),
-                float(epsilon),
-                float(delta),
-                self.fraction,
-                "all" if self.search.train_on == "all" else "rest",
-                families.relation,
-                secret_membership(self.told_its_size, families.relation),
-            )
+        if isinstance(given, str) and given == "auto" and epsilon and delta and self.space.is_finite:
+            train_on = "all" if self.search.train_on == "all" else "rest"
+            number = self.space.size()
+            return each_is_cheap(number, float(epsilon), float(delta), fraction, train_on, relation, secret)
         return isinstance(given, str) and given == "each"
 
-    @property
-    def distribution(self) -> CountDistribution:  # type: ignore[override]
+    def _distribution(self, each: bool) -> CountDistribution:
         """Distribution of the number of runs, which is public where each candidate runs once."""
-        if self.each:
-            return Fixed(number_of_points(self.space))
+        if each:
+            return Fixed(self.space.size())
         given = self.search.n_iter
         return as_count_distribution(USUAL if isinstance(given, str) else given).at_least_one()
 
-    @cached_property
-    def amplified(self) -> bool:
-        """Return whether membership in the subset is secret, so that the subset amplifies."""
-        relation = self.candidates_by_family.relation
-        return relation != "replace_one" and secret_membership(self.told_its_size, relation)
+    def _tuning_share(self, families: Families, amplified: bool, distribution: CountDistribution, each: bool) -> float:
+        """Privacy loss of a candidate's training, as a share of the final training's loss."""
+        search, delta = self.search, float(self.search.delta or 0.0)
+        if search.tuning_share is not None:
+            return float(search.tuning_share)
+        pure = all(run.guarantee.pure_epsilon is not None for run in families.runs)
+        if not search.epsilon or amplified or search.train_on == "all" or not (pure or delta):
+            return 1.0  # without any delta the plan says that one is missing
+        return share_at_no_cost(float(search.epsilon), delta, distribution, each, pure)
 
-    @property
-    def tuning_share(self) -> float:
-        search, families = self.search, self.candidates_by_family
-        if search.tuning_share is not None or not search.epsilon or self.amplified or search.train_on == "all":
-            return share_of_tuning(search.tuning_share)
-        pure, delta = all(one.pure_epsilon is not None for one in families.guarantees), float(search.delta or 0.0)
-        if not pure and delta == 0.0:
-            return share_of_tuning(None)  # the plan says that a delta is missing
-        return share_at_no_cost(float(search.epsilon), delta, self.distribution, self.each, pure)
-
-    @property
-    def score_noise(self) -> Guarantee | str:
-        return self.search.score_noise
-
-    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> InSubset | OnTheRest:
+    def _members(
+        self, families: Families, fraction: float, n_samples: int | None, public: bool
+    ) -> InSubset | OnTheRest:
         search = self.search
         if search.train_on not in ON:
             raise ValueError(
@@ -353,57 +362,19 @@ class SubsetStrategy(BestOfStrategy):
             )
         check_rules(search.extrapolate, self.space.names)
         if search.warm_start:
-            for model in self.candidates_by_family.models:
+            for model in families.models:
                 warm_start_name(model)
-        members = members_of(search.validate_on, search.cv, self.fraction, n_samples, public)
-        sizes = self.sizes(n_samples)
-        if sizes.known:
-            check_handful(members, search.train_on, sizes.tune / self.fraction)
+        members = members_of(search.validate_on, search.cv, fraction, n_samples, public)
+        if n_samples is not None:
+            check_handful(members, search.train_on, float(n_samples))
         return members
-
-    def matched(self, validation: Validation, tuned: Guarantee, final: Guarantee, sensitivity: Sensitivity) -> Noise:
-        if not isinstance(validation, OnTheRest):
-            return matched_noise(tuned, sensitivity)
-        return noise_beside_training(final, sensitivity, at_no_cost=not self.amplified and self.tuning_share == 1.0)
-
-    def sizes(self, n_samples: int | None) -> Sizes:
-        """Expected sizes."""
-        whole, q = 1.0 if n_samples is None else float(n_samples), self.fraction
-        return Sizes(q * whole, (1.0 - q if self.search.train_on == "rest" else 1.0) * whole, n_samples is not None)
-
-    @property
-    def told_its_size(self) -> bool:
-        """Return whether the estimator can be told how many records to expect, so that it does not count them."""
-        return self.candidates_by_family.told_their_size
-
-    def cost(self, validation: Validation) -> CostModel:
-        assert isinstance(validation, (InSubset, OnTheRest))
-        return CostOfSubset(
-            distribution=self.distribution,
-            each=self.each,
-            members=validation,
-            train_on=self.search.train_on,
-            told_its_size=self.told_its_size,
-            replaced=self.replaced,
-        )
-
-    def notes(self, relation: Neighboring) -> tuple[str, ...]:
-        if not secret_membership(self.told_its_size, relation):
-            return (PARTS_CAN_TRAIN, COUNTS.format(type(self.search.estimator).__name__))
-        secret = (AT_ANY_PLACE,) if self.amplified else ()
-        return (PARTS_CAN_TRAIN, *secret, *((REPLACED,) if self.replaced else ()))
-
-    def work(self, plan: Plan, n_samples: int) -> str:
-        if not plan.request.each:
-            return super().work(plan, n_samples)
-        return f"each of {number_of_points(plan.space)} candidates once; "
 
     # --- run ------------------------------------------------------------------------------------------------------
 
     def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
-        relation, subset = plan.recipe.neighboring, plan.request.validation
-        sizes = self.sizes(n_samples)
-        tells = relation != "replace_one" and sizes.known and self.told_its_size
+        relation, subset = plan.recipe.neighboring, plan.validation
+        sizes = plan.cost.sizes(n_samples)
+        tells = relation != "replace_one" and plan.cost.told_its_size
         in_full = [plan.in_full(candidate) for candidate in candidates]
         final = [self._carried_over(plan, candidate, sizes) for candidate in in_full]
         for candidate, full, carried in zip(candidates, in_full, final):
@@ -417,7 +388,7 @@ class SubsetStrategy(BestOfStrategy):
             n_scored=scored,
             size_std=size_std,
             expected=sizes.tune if tells else None,
-            places=most_members(n_samples, self.fraction) if tells else None,
+            places=most_members(n_samples, plan.cost.members.fraction) if tells else None,
             final=FinalTraining(
                 recipe=plan.final_recipe,
                 records=records,
@@ -443,33 +414,32 @@ class SubsetStrategy(BestOfStrategy):
         runs: Mapping[int, Run],
         best: int,
         seed: Seed,
-        X: Any,
-        y: Any,
+        progress: Progress,
     ) -> Outcome:
         final, tuned = job.split.final, runs[best].model
         assert final is not None
         parameters, model = final.candidates[best], None
-        self.progress.last_training()  # also after a failure: which training failed must stay secret
+        progress.last_training()  # also after a failure: which training failed must stay secret
         if tuned is not None:
             after = job.afterwards(final)
 
             def make() -> Any:
                 return self._last_model(after, tuned, candidates[best], parameters, seed)
 
-            model = train_last(after, make, final.records, seed, X, y)
+            model = train_last(after, make, final.records, seed)
         return Outcome(
             found=model is not None,
             rows=[(candidates[best], runs[best].score)],
-            attributes={"best_estimator_": model, "final_params_": parameters, **shown_of(runs[best])},
+            attributes={"best_estimator_": model, "final_params_": parameters, "best_score_std_": runs[best].std},
         )
 
-    def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:
-        final = self._carried_over(plan, plan.in_full(candidate), self.sizes(None))
+    def dry(self, plan: Plan, job: Job, candidate: Candidate) -> float:
+        final = self._carried_over(plan, plan.in_full(candidate), plan.cost.sizes(None))
         check_kept(plan, plan.final, plan.in_full(candidate), final, None)
-        tuned, score = in_the_open(job, candidate, X, y)
+        tuned, score = in_the_open(job, candidate)
         after = replace(job, recipe=plan.final_recipe)
         model = self._last_model(after, tuned, candidate, final, None)
-        released_in_the_open(after, fitted(after, model, job.split.folds[0][0], X, y))
+        released_in_the_open(after, fitted(after, model, job.split.folds[0][0], job.X, job.y))
         return score
 
     def _last_model(self, job: Job, tuned: Any, candidate: Candidate, parameters: Candidate, seed: Seed) -> Any:

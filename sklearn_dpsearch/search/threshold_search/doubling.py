@@ -8,27 +8,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from ...privacy import Guarantee, PrivacyError, calibrate, doubling_search
-from ...privacy._cached_property import cached_property
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.doubling_walk import AboveThreshold, DoublingRounds, DoublingSteps
 from ...privacy.mechanisms.exact_sampling import IntegerSource
 from ...privacy.selection.doubling import default_max_rounds
 from ...privacy.spent import Component
-from ...scoring.validation import Validation
 from .._types import Candidate, Distributions, Parameters
 from ..execution.candidate_utilities import sensitivity
 from ..execution.job import Job
 from ..execution.outcome import Outcome
+from ..execution.progress import Progress
 from ..execution.randomness import Randomness
-from ..planning.arguments import check_values
-from ..planning.plan import CostModel, Plan
+from ..planning.arguments import BUDGET, PARTS
+from ..planning.plan import Plan
 from ..planning.space_guarantee import SpaceGuarantee
-from ..strategies.sample_and_aggregate import SampleAndAggregate
+from ..strategies.sample_and_aggregate import SampleAndAggregate, count_trainings
 from .rounds import Rounds
 
 #: Share of the search's epsilon that all rounds get together, where ``round_epsilon`` is not given.
@@ -37,10 +36,10 @@ SHARE = 0.5
 MOST_ROUNDS = 5000
 
 CONSTRAINTS = {
-    "round_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
-    "granularity": [numbers.Real],
-    "lower": [numbers.Real],
-    "n_parts": [None, Interval(numbers.Integral, 2, None, closed="left")],
+    "round_epsilon": BUDGET,
+    "granularity": [Interval(numbers.Real, 0, 1, closed="neither")],
+    "lower": [Interval(numbers.Real, 0, 1, closed="left")],
+    "n_parts": PARTS,
     "part_noise": [StrOptions({"scaled", "same"})],
     "max_rounds": [None, Interval(numbers.Integral, 1, None, closed="left")],
     "threshold_noise": [StrOptions({"fresh", "once"})],
@@ -94,14 +93,7 @@ class Doubling:
     threshold_noise: Literal["fresh", "once"] = "fresh"
 
     def __post_init__(self) -> None:
-        check_values(vars(self))
         validate_parameter_constraints(CONSTRAINTS, vars(self), caller_name="Doubling")
-        if not 0 < self.granularity < 1:
-            raise ValueError(
-                f"Found granularity={self.granularity!r}; a number with 0 < granularity < 1 is needed, e.g. 0.02."
-            )
-        if not 0 <= self.lower < 1:
-            raise ValueError(f"Found lower={self.lower!r}; a number with 0 <= lower < 1 is needed.")
         if self.most_rounds > MOST_ROUNDS:
             raise ValueError(
                 f"Found max_rounds={self.max_rounds!r} with granularity={self.granularity!r}, so up to "
@@ -206,38 +198,33 @@ class DoublingStrategy(SampleAndAggregate):
         super().__init__(search, distributions, n_parts=doubling.n_parts, part_noise=doubling.part_noise)
         self.doubling = doubling
 
-    @cached_property
-    def round_epsilon(self) -> float:
-        """ε of a round: as given, or the largest whose worst case stays within the share of the total."""
+    def choice(self, n_candidates: int) -> tuple[CostOfWalk, float]:
+        """Cost with ε of a round as given, or the largest whose worst case stays within the share of the total."""
         search, doubling = self.search, self.doubling
         if doubling.round_epsilon is not None:
-            return float(doubling.round_epsilon)
-        if search.epsilon is None:
+            round_epsilon = float(doubling.round_epsilon)
+        elif search.epsilon is not None:
+            round_epsilon = largest_round(SHARE * float(search.epsilon), float(search.delta or 0.0), doubling)
+        else:
             raise PrivacyError(
                 "Found neither epsilon nor round_epsilon: what may the rounds cost? Give epsilon, the total for the "
                 "walk and the training, or threshold=Doubling(round_epsilon=...), and the estimator's own noise as "
                 "configured."
             )
-        share = SHARE * float(search.epsilon)
-        return largest_round(share, float(search.delta or 0.0), doubling)
+        return CostOfWalk(doubling=doubling, round_epsilon=round_epsilon), round_epsilon / 2
 
-    @property
-    def choice_epsilon(self) -> float:
-        return self.round_epsilon / 2
-
-    def cost(self, validation: Validation) -> CostModel:
-        return CostOfWalk(doubling=self.doubling, round_epsilon=self.round_epsilon)
-
-    def run(self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
-        rounds = self.rounds(job, source, X, y)
-        self.count_trainings(job, candidates)
+    def run(
+        self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, progress: Progress
+    ) -> Outcome:
+        rounds = self.rounds(plan, job, source, progress)
+        count_trainings(progress, job, candidates)
         utilities = rounds.utilities(candidates)
         while not rounds.over:
             rounds.ask(candidates, utilities)
-        self.progress.last_training()  # also if no candidate was found
+        progress.last_training()  # also if no candidate was found
         return rounds.train()
 
-    def rounds(self, job: Job, source: Randomness, X: Any, y: Any) -> Rounds:
+    def rounds(self, plan: Plan, job: Job, source: Randomness, progress: Progress) -> Rounds:
         """Start a walk."""
-        walk = self.doubling.walk(self.round_epsilon, len(job.split.folds), source.bits)
-        return Rounds(self, walk, job, source, X, y)
+        walk = self.doubling.walk(plan.cost.round_epsilon, len(job.split.folds), source.bits)
+        return Rounds(self, walk, job, source, progress)

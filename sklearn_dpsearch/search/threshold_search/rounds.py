@@ -19,6 +19,7 @@ from .._private_fit import PrivateFit, release_of
 from .._types import Candidate
 from ..execution.job import Job
 from ..execution.outcome import Outcome
+from ..execution.progress import Progress
 from ..execution.randomness import Randomness
 from ..planning.plan import Plan
 from ..strategies.sample_and_aggregate import SampleAndAggregate, train_winner
@@ -56,15 +57,15 @@ class Rounds:
         Whose utilities count.
     walk : DoublingRounds
         The mechanism, which holds the secret noise.
-    job, source, X, y
+    job, source, progress
         As for ``Strategy.run``.
     """
 
     def __init__(
-        self, strategy: SampleAndAggregate, walk: DoublingRounds, job: Job, source: Randomness, X: Any, y: Any
+        self, strategy: SampleAndAggregate, walk: DoublingRounds, job: Job, source: Randomness, progress: Progress
     ) -> None:
         self.job = job
-        self._strategy, self._walk, self._source, self._X, self._y = strategy, walk, source, X, y
+        self._strategy, self._walk, self._source, self._progress = strategy, walk, source, progress
         self._kept: dict[str, Any] | None = None
 
     @property
@@ -75,7 +76,7 @@ class Rounds:
     def utilities(self, batch: Batch) -> list[Fraction]:
         """Compute exact utilities of a batch: a secret, discarded after its rounds."""
         seeds = self._source.run_seeds(len(self.job.split.folds))
-        return self._strategy.utilities(self.job, batch, seeds, self._X, self._y)
+        return self._strategy.utilities(self.job, batch, seeds, self._progress)
 
     def ask(self, batch: Batch, utilities: Sequence[Fraction]) -> RoundRelease:
         """Run one round: keep the first candidate of the batch found above the next threshold."""
@@ -91,7 +92,7 @@ class Rounds:
             return Outcome(found=False, rows=[], may_stop=True)
         (seed,) = self._source.run_seeds(1)
         told = {"found_": True, "n_rounds_": self._walk.steps.rounds}
-        return train_winner(self.job, self._kept, self._utility, seed, self._X, self._y, **told)
+        return train_winner(self.job, self._kept, self._utility, seed, **told)
 
     @property
     def _utility(self) -> float:
@@ -123,9 +124,8 @@ class PrivateWalk:
             return rounds.ask(batch, rounds.utilities(batch)), rounds.over
 
     def _begin(self) -> Rounds:
-        fit, strategy = self.fit, self.fit.strategy
-        source = fit.source()
-        rounds: Rounds = strategy.rounds(fit.job((), source), source, fit.X, fit.y)  # type: ignore[attr-defined]
+        source, strategy = self.fit.source(), self.fit.strategy
+        rounds: Rounds = strategy.rounds(self.fit.plan, self.fit.job((), source), source, self.fit.progress())  # type: ignore[attr-defined]
         return rounds
 
 

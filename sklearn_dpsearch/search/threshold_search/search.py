@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from inspect import signature
@@ -16,21 +17,22 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ...adapters.declared_guarantee import Declared
 from ...ledger import PrivacyLedger
 from ...privacy import Guarantee, until_above
-from ...privacy._types import Neighboring
 from ...privacy.mechanisms.exact_sampling import bernoulli
-from ...scoring.held_out import default_hold_out
-from ...scoring.validation import Validation, all_numbers, validation_of
+from ...scoring.held_out import validation_for
+from ...scoring.validation import all_numbers
 from .._base import BasePrivateSearch
 from .._records import n_records
-from .._types import Candidate, Distributions, Scorer, Seed
+from .._types import Candidate, Distributions, Scorer
 from ..execution.job import Job
 from ..execution.models import fresh, train_last
 from ..execution.outcome import Outcome
+from ..execution.progress import Progress
 from ..execution.randomness import Randomness, entropy_of
-from ..execution.runs import Run, run_until
-from ..planning.plan import CostModel, Plan
+from ..execution.runs import run_until
+from ..planning.arguments import MOST_RUNS
+from ..planning.plan import Facts, Plan
 from ..strategies.base import Strategy, drawn_candidates
-from ..strategies.best_of import CostOfRuns, shown_of
+from ..strategies.best_of import CostOfRuns
 from .doubling import Doubling, DoublingStrategy
 from .rounds import Batch, RoundRelease, StepByStep
 
@@ -124,7 +126,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
         "threshold": [numbers.Real, Doubling],
-        "n_iter": [Interval(numbers.Real, 0, None, closed="neither")],
+        "n_iter": [Interval(numbers.Real, 0, MOST_RUNS, closed="right")],
         "refit": [StrOptions({"winner"}), "boolean"],
     }
 
@@ -233,12 +235,11 @@ class DPThresholdSearchCV(BasePrivateSearch):
                 "Found rounds() with checkpoint=: the caller's own batches would have to be the same after a crash, "
                 "which cannot be checked. Set checkpoint=None, or use fit."
             )
-        prepared = self._prepared(X, y, X_public, y_public, {})
-        strategy = prepared.strategy
+        fit, ledger = self._prepared(X, y, X_public, y_public, {})
         seed = self.random_state
-        fit = prepared.work(entropy=None if seed is None else entropy_of(seed))
-        strategy.split(prepared.plan, (), prepared.n_samples, Randomness(0))  # raises what the draw would raise
-        return StepByStep(fit, lambda: self._spend(prepared), batches, self._release)
+        fit = replace(fit, entropy=None if seed is None else entropy_of(seed))
+        fit.strategy.split(fit.plan, (), fit.n_samples, Randomness(0))  # raises what the draw would raise
+        return StepByStep(fit, lambda: self._spend(fit.plan, ledger), batches, self._release)
 
     def _strategy(self) -> ThresholdStrategy | DoublingStrategy:
         if isinstance(self.threshold, Doubling):
@@ -296,63 +297,58 @@ class ThresholdStrategy(Strategy):
     def __init__(self, search: DPThresholdSearchCV, threshold: float) -> None:
         super().__init__(search, search.param_distributions)
         self.threshold = threshold
+        #: Probability of stopping before each run, exactly as accounted.
+        self.stop = Fraction(1 / (1 + float(search.n_iter)))
         if not np.isfinite(threshold):
             raise ValueError(f"Found threshold={threshold!r}; a finite number or Doubling(...) is needed.")
 
-    @property
-    def stop_probability(self) -> Fraction:
-        """Probability of stopping before each run, exactly as accounted."""
-        return Fraction(1 / (1 + float(self.search.n_iter)))
-
     # --- plan -----------------------------------------------------------------------------------------------------
 
-    @property
-    def score_noise(self) -> Guarantee | str:
-        return self.search.score_noise
-
-    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
-        if self.search.cv is None and not public:
-            return default_hold_out(n_samples, self.search.epsilon)
-        return validation_of(self.search.cv, n_samples, public)
-
-    def cost(self, validation: Validation) -> CostModel:
-        stop = float(self.stop_probability)
-        return CostOfRuns(
+    def facts(self, n_samples: int | None, public: bool) -> Facts:
+        search, stop = self.search, float(self.stop)
+        families, scorer = self.families(n_samples), self.scorer(public)
+        validation = validation_for(search.cv, n_samples, public, search.epsilon)
+        cost = CostOfRuns(
             name=f"first run with a score of at least {self.threshold:g}, or none (stop probability {stop:.4g})",
             search=partial(until_above, stop_probability=stop),
             exposures=validation.exposures(),
-            refit=self.search.refit is True,
+            refit=search.refit is True,
         )
-
-    def notes(self, relation: Neighboring) -> tuple[str, ...]:
-        return (f"The threshold {self.threshold:g} was not chosen by looking at the data.",)
+        return self.resolved(
+            families,
+            public,
+            scorer=scorer,
+            validation=validation,
+            cost=cost,
+            score_noise=search.score_noise,
+            notes=(f"The threshold {self.threshold:g} was not chosen by looking at the data.",),
+        )
 
     # --- run ------------------------------------------------------------------------------------------------------
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
         """Draw candidates until a coin says stop; there may be none, and most of them need not run."""
         bits, number = source.bits, 0  # exact coins: a float probability would be rounded
-        while not bernoulli(self.stop_probability, bits):
+        while not bernoulli(self.stop, bits):
             number += 1
         return drawn_candidates(plan, number, source)
 
-    def run(self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
+    def run(
+        self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, progress: Progress
+    ) -> Outcome:
         """Find the first success in the order of drawing, if any."""
         *seeds, last = source.run_seeds(len(candidates) + 1)
         expected = float(self.search.n_iter)
-        self.progress.secret_runs()
-        first = run_until(job, candidates, seeds, X, y, self.workers, threshold=self.threshold, expected=expected)
+        progress.secret_runs()
+        first = run_until(job, candidates, seeds, threshold=self.threshold, expected=expected)
         if self.search.refit is True:
-            self.progress.last_training()  # also without a success: its reason must stay secret
+            progress.last_training()  # also without a success: its reason must stay secret
         if first is None:
             return Outcome(found=False, rows=[], may_stop=True)
         place, run = first
-        return self._released(job, candidates[place], run, last, X, y)
-
-    def _released(self, job: Job, candidate: Candidate, run: Run, seed: Seed, X: Any, y: Any) -> Outcome:
-        model, refit = run.model, self.search.refit
-        if refit is True:
-            model = train_last(job, lambda: fresh(job, candidate, seed), all_numbers(n_records(X)), seed, X, y)
-        shown = {} if refit is False else {"best_estimator_": model}
-        attributes = {**shown, **shown_of(run), "found_": True}
+        candidate, model = candidates[place], run.model
+        if self.search.refit is True:
+            model = train_last(job, lambda: fresh(job, candidate, last), all_numbers(n_records(job.X)), last)
+        shown = {} if self.search.refit is False else {"best_estimator_": model}
+        attributes = {**shown, "best_score_std_": run.std, "found_": True}
         return Outcome(found=model is not None, rows=[(candidate, run.score)], attributes=attributes)

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import math
-import numbers
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from ...adapters.declared_guarantee import Declared
-from ...ledger import PrivacyLedger
-from ...privacy import GumbelNoise, PrivacyError
-from ...scoring.validation import Validation
-from .._base import BasePrivateSearch
-from .._types import Candidate, Distributions, Scorer
-from ..execution.candidate_utilities import sensitivity
-from ..execution.job import Job
-from ..execution.outcome import Outcome
-from ..execution.randomness import Randomness
-from ..planning.grid import number_of_points
-from ..planning.plan import CostModel, Plan
-from ..strategies.sample_and_aggregate import SampleAndAggregate, train_winner
-from .choice import CostOfChoice
+from ..adapters.declared_guarantee import Declared
+from ..ledger import PrivacyLedger
+from ..privacy import Guarantee, GumbelNoise, PrivacyError, noisy_max
+from ..privacy.spent import Component
+from ._base import BasePrivateSearch
+from ._types import Candidate, Distributions, Scorer
+from .execution.candidate_utilities import sensitivity
+from .execution.job import Job
+from .execution.outcome import Outcome
+from .execution.progress import Progress
+from .execution.randomness import Randomness
+from .planning.arguments import BUDGET, PARTS
+from .planning.plan import Plan
+from .planning.space_guarantee import SpaceGuarantee
+from .strategies.sample_and_aggregate import SampleAndAggregate, count_trainings, train_winner
 
 #: Share of ``epsilon`` that the choice gets, where ``selection_epsilon`` is not given.
 SHARE = 0.3
@@ -115,8 +116,8 @@ class DPGridSearchCV(BasePrivateSearch):
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
         "param_grid": [dict, list, StrOptions({"auto"})],
-        "selection_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
-        "n_parts": [None, Interval(numbers.Integral, 2, None, closed="left")],
+        "selection_epsilon": BUDGET,
+        "n_parts": PARTS,
         "part_noise": [StrOptions({"scaled", "same"})],
     }
     _parameter_constraints.pop("score_noise")
@@ -164,6 +165,39 @@ class DPGridSearchCV(BasePrivateSearch):
         return GridStrategy(self)
 
 
+# --- what it costs ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostOfChoice:
+    """Cost of a choice by report noisy max, and of one training.
+
+    Parameters
+    ----------
+    n_candidates : int
+    noise : GumbelNoise
+        For utilities of sensitivity 1.
+    """
+
+    n_candidates: int
+    noise: GumbelNoise
+
+    def noise_for(self, sensitivity: Fraction) -> GumbelNoise:
+        """Noise for utilities of another sensitivity."""
+        return GumbelNoise(scale=self.noise.scale * sensitivity)
+
+    def components(
+        self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
+    ) -> tuple[Component, ...]:
+        number, training = self.n_candidates, promises.worst
+        choice = noisy_max(number, 1, self.noise, neighboring=training.neighboring)
+        name = f"choice among {number} candidate{'s' * (number > 1)} by report noisy max"
+        return (
+            Component(name=name, guarantee=choice),
+            Component(name="training of the winner on all records", guarantee=training),
+        )
+
+
 # --- how it runs ------------------------------------------------------------------------------------------------------
 
 
@@ -180,39 +214,34 @@ class GridStrategy(SampleAndAggregate):
     def __init__(self, search: DPGridSearchCV) -> None:
         super().__init__(search, search.param_grid, "param_grid", n_parts=search.n_parts, part_noise=search.part_noise)
 
-    @property
-    def choice_epsilon(self) -> float:
+    def choice(self, n_candidates: int) -> tuple[CostOfChoice, float]:
         search = self.search
         if search.selection_epsilon is not None:
-            return float(search.selection_epsilon)
-        if search.epsilon is None:
+            epsilon = float(search.selection_epsilon)
+        elif search.epsilon is not None:
+            epsilon = SHARE * float(search.epsilon)
+        else:
             raise PrivacyError(
                 "Found neither epsilon nor selection_epsilon: what may the choice cost? Give epsilon, the total for "
                 "choice and training, or selection_epsilon, and the estimator's own noise as configured."
             )
-        return SHARE * float(search.epsilon)
+        return CostOfChoice(n_candidates=n_candidates, noise=GumbelNoise(scale=2 / Fraction(epsilon))), epsilon
 
-    def chooser(self, unit: Fraction) -> GumbelNoise:
-        """Noise of the choice, for utilities of the given sensitivity."""
-        return GumbelNoise(scale=2 * unit / Fraction(self.choice_epsilon))
-
-    def expected_loss(self, n_parts: int, n_candidates: int) -> str:
+    def expected_loss(self, cost: CostOfChoice, n_parts: int) -> str:
         """E[max of n noises] − E[noise] = scale·log(n) bounds what the winner lacks."""
-        scale = float(self.chooser(sensitivity(n_parts)).scale)
-        loss = min(math.ceil(100 * scale * math.log(n_candidates)) / 100, 1.0)
+        scale = float(cost.noise_for(sensitivity(n_parts)).scale)
+        loss = min(math.ceil(100 * scale * math.log(cost.n_candidates)) / 100, 1.0)
         return f", and the noise of the choice costs at most {loss:.2f} of utility on average"
 
-    def cost(self, validation: Validation) -> CostModel:
-        number = number_of_points(self.space)
-        return CostOfChoice(n_candidates=number, noise=self.chooser(Fraction(1)))
-
-    def run(self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
+    def run(
+        self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, progress: Progress
+    ) -> Outcome:
         k = len(job.split.folds)
         *seeds, last = source.run_seeds(k + 1)
         if len(candidates) == 1:  # without a choice, at no cost
-            return train_winner(job, candidates[0], float("nan"), last, X, y)
-        self.count_trainings(job, candidates)
-        utilities = self.utilities(job, candidates, seeds, X, y)
-        self.progress.last_training()
-        chosen = self.chooser(sensitivity(k)).select(utilities, source.bits)
-        return train_winner(job, candidates[chosen], float("nan"), last, X, y)
+            return train_winner(job, candidates[0], float("nan"), last)
+        count_trainings(progress, job, candidates)
+        utilities = self.utilities(job, candidates, seeds, progress)
+        progress.last_training()
+        chosen = plan.cost.noise_for(sensitivity(k)).select(utilities, source.bits)
+        return train_winner(job, candidates[chosen], float("nan"), last)
