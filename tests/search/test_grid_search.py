@@ -387,7 +387,7 @@ def test_public_data_scores_and_all_records_train():
 
 # --- audits -------------------------------------------------------------------------------------------------------
 
-RUNS = 4000 if FULL else 180
+RUNS = 4000 if FULL else 250
 
 
 def audited(n_parts=2, neighboring="replace_one", other=LOUD, training=0.5, choice=1.5, answers=True):

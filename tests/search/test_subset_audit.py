@@ -22,7 +22,7 @@ from ..audit.toys import PUBLIC, answer_low
 from .toys import RandomizedResponse
 
 FULL = bool(os.environ.get("SKLEARN_DPSEARCH_FULL"))
-RUNS = 8_000 if FULL else 180
+RUNS = 8_000 if FULL else 250
 QUIET = np.full((30, 1), -1.0)  # no record with a positive first feature: they count as absent
 LOUD = np.vstack([QUIET[1:], [[1.0]]])
 

@@ -667,7 +667,7 @@ def test_a_threshold_without_noise_is_caught():
     assert losses[None] <= cost.components[0].guarantee.epsilon_at(0.0) < losses[0.0]
 
 
-def audited_until(reveal=lambda one: one.found_, runs=2 * RUNS, epsilon=1.0, n_iter=9):
+def audited_until(reveal=lambda one: one.found_, runs=3 * RUNS, epsilon=1.0, n_iter=9):
     one = until(RandomizedResponse(epsilon=epsilon), {"label": [0]}, threshold=0.0, scoring=answer_low, n_iter=n_iter)
 
     return audit(

@@ -144,8 +144,12 @@ def drawn_candidates(plan: Plan, number: int, source: Randomness) -> list[Candid
 
 
 def checked_candidates(plan: Plan, found: Sequence[tuple[int, Candidate]]) -> list[Candidate]:
-    """Raise for a candidate outside the plan; each comes with the number of its dictionary in the space."""
-    for which, candidate in found:
+    """Raise for a candidate outside the plan; each comes with the number of its dictionary in the space.
+
+    Candidates of the same objects are checked once.
+    """
+    different = {(which, *map(id, candidate.values())): (which, candidate) for which, candidate in found}
+    for which, candidate in different.values():
         plan.promises.check(which, candidate)
         if plan.final is not plan.promises:
             plan.final.check(which, plan.in_full(candidate))
