@@ -76,7 +76,7 @@ def test_a_changed_record_costs_no_more_than_reported(train_on):
 @pytest.mark.slow
 def test_a_subset_that_is_used_again_without_composing_is_exposed(monkeypatch):
     def on_all(job, make, records, *rest):
-        return honest(job, make, np.arange(len(rest[1])), *rest)
+        return honest(job, make, np.arange(len(job.X)), *rest)
 
     honest = _subset.train_last
     monkeypatch.setattr(_subset, "train_last", on_all)
