@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
@@ -21,7 +18,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV
+from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import adapter_for, training_run
 from sklearn_dpsearch.adapters.declared_guarantee import DeclaredAdapter
 from sklearn_dpsearch.adapters.pipelines import PipelineAdapter, UnionAdapter
@@ -128,23 +125,6 @@ def test_all_that_stands_in_the_way_is_said_at_once_with_the_private_model_that_
     assert [remedy in line for remedy, line in zip(remedies, lines[1:6], strict=True)] == [True] * 5
     assert "DPTabularClassifier of sklearn_dpsearch.nets" in str(found.value)
     assert found.value.listed[3].startswith("Step 'model' (LogisticRegression)")
-
-
-@pytest.mark.slow
-def test_keywords_of_scikit_learn_are_refused_in_the_same_error_and_the_script_in_it_replaces_all():
-    steps = usual().estimator
-    with pytest.raises(TypeError, match="^7 things stand in the way") as found:
-        DPGridSearchCV(steps, {"model__C": [0.1, 1.0]}, cv=5, refit=True, scoring="roc_auc", epsilon=1.0, delta=1e-6)
-    lines = str(found.value).splitlines()
-    named = ("Found cv", "Found refit", "simpleimputer", "standardscaler", "columns__words", "'model'", "roc_auc")
-    assert [name in line for name, line in zip(named, lines[1:8], strict=True)] == [True] * 7
-    draw = np.random.default_rng(0)
-    table = pd.DataFrame({"age": draw.integers(17, 90, 3000), "job": draw.choice(["clerk", "nurse"], 3000)})
-    table["income"] = np.where(table["age"] > 50, "high", "low")
-    names = {"table": table}
-    exec(textwrap.dedent("\n".join(line for line in lines if line.startswith("    "))), names)
-    assert names["search"].score(table, table["income"]) > -0.5  # log loss; a coin has -0.69
-    assert names["search"].privacy_spent_.epsilon <= 1.0
 
 
 def test_one_reason_alone_is_an_error_of_its_own_kind():

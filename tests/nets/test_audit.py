@@ -126,4 +126,4 @@ def test_records_in_every_batch_instead_of_some_are_found_to_cost_more(monkeypat
 
 
 def _everybody(honest):
-    return lambda self, rng, rate, n, *others: honest(self, rng, 1.0, n, *others)
+    return lambda self, coins, rows, rate, n: honest(self, coins, rows, 1.0, n)
