@@ -216,9 +216,9 @@ def opacus_steps(X: np.ndarray, y: np.ndarray, ours: TrainingTask, start: list[t
         torch.optim.SGD(wrapped.parameters(), lr=ours.optimizer.group["lr"]), noise_multiplier=0.0,
         max_grad_norm=ours.max_grad_norm, expected_batch_size=ours.expected_batch_size, loss_reduction="mean",
     )  # fmt: skip
-    batches = PoissonBatches(Secrets(ours.seed).coins, ours.sample_rate, len(X))
-    for _ in range(ours.steps):
-        chosen = batches.draw(1)[1]
+    own = Secrets(ours.seed)
+    for batch in PoissonBatches(own.coins, own.rows, ours.sample_rate, len(X)).draw(ours.steps):
+        chosen = batch[batch < len(X)]
         optimizer.zero_grad()
         loss = nn.CrossEntropyLoss(reduction="sum")
         loss(wrapped(torch.from_numpy(X[chosen])), torch.from_numpy(y[chosen])).backward()

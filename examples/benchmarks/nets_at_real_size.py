@@ -121,9 +121,10 @@ Batches = Iterable[tuple[torch.Tensor, torch.Tensor]]
 
 def by_index(inputs: torch.Tensor, targets: torch.Tensor, lot: int) -> Batches:
     """Poisson batches without end, by index."""
-    drawn = PoissonBatches(np.random.default_rng(), lot / len(inputs), len(inputs))
+    drawn = PoissonBatches(np.random.default_rng(), np.random.default_rng(), lot / len(inputs), len(inputs))
     while True:
-        chosen = torch.from_numpy(drawn.draw(1)[1])
+        batch = torch.from_numpy(drawn.draw(1)[0])
+        chosen = batch[batch < len(inputs)]
         yield inputs[chosen], targets[chosen]
 
 

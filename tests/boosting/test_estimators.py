@@ -391,7 +391,7 @@ WRONG = [None, "nan", "a name", np.nan, np.inf, 1j, 10**400, [1]]
 
 @pytest.mark.parametrize("wrong", WRONG, ids=[f"{i}" for i in range(len(WRONG))])
 def test_a_target_that_is_no_number_is_an_error_that_does_not_quote_it(wrong):
-    targets = TABLE["price"].to_numpy(dtype=object)
+    targets = TABLE["price"].to_numpy(dtype=object, copy=True)
     targets[0] = wrong
     with pytest.raises(ValueError, match=r"contains (NaN|infinity)|numbers are needed") as caught:
         MODELS["numbers"]().fit(TABLE, targets)
@@ -407,13 +407,13 @@ def test_targets_of_other_types_are_refused(kind):
 @pytest.mark.slow
 def test_numbers_may_come_as_text_or_with_more_digits():
     model = MODELS["numbers"](noise_seed=0, random_state=0)
-    price = TABLE["price"].to_numpy()
+    price = TABLE["price"].to_numpy(copy=True)
     first, *others = [model.fit(TABLE, price.astype(kind)).weights_ for kind in (float, str, object, np.longdouble)]
     assert all(np.array_equal(a, b) for found in others for a, b in zip(first, found, strict=True))
 
 
 def test_an_undeclared_label_is_quoted_nowhere():
-    labels = TABLE["pay"].to_numpy(dtype=object)
+    labels = TABLE["pay"].to_numpy(dtype=object, copy=True)
     labels[0] = "a name"
     with pytest.raises(ValueError, match="not among the declared classes") as caught:
         MODELS["two classes"]().fit(TABLE, labels)
