@@ -19,7 +19,7 @@ CEILINGS = {
     "_process": 250,
     "adapters": 1_560,
     "audit": 1_050,
-    "boosting": 1_290,
+    "boosting": 1_300,
     "data": 390,
     "ledger": 580,
     "nets": 5_680,

@@ -30,6 +30,7 @@ from ..privacy._checks import check_size_of_delta
 from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.mechanisms.rounded_normal import ByteSource
 from ..privacy.spent import Component, PrivacySpent
+from ..privacy.statement.numbers import up
 from . import capacity
 from .cells import WHOLE, Partition, PartitionDraws
 from .effect_curves import Round, curve
@@ -130,8 +131,11 @@ class GradientBoosting(CalibratedModel):
             return ()
         name, kind = type(self).__name__, type(getattr(self.init, "estimator", self.init)).__name__
         spent = getattr(self.init, "privacy_spent_", None)
-        source = "saw no private record" if spent is None else f"is an earlier release, whose cost {spent} comes on top"
-        return (f"{name}: init ({kind}) {source}; what it predicts for a record depends on that record alone.",)
+        cost = f" (epsilon = {up(spent.epsilon)} at delta = {spent.delta:g})" if isinstance(spent, PrivacySpent) else ""
+        return (
+            f"{name}: init ({kind}) saw no private record, or is an earlier release, whose cost{cost} comes on top; "
+            "what it predicts for a record depends on that record alone, to the last bit.",
+        )
 
     def expecting(self, n: float) -> dict[str, Any]:
         """Parameters with which ``fit`` counts no records: the same guarantee without a δ to compare with 1/n."""

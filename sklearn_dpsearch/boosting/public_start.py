@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from ..data.columns import library_of, names_of
 from ..data.rows import ChosenRows
 from ..scoring.contributions import contributions, response_function
 from .losses import LEAST_PROBABILITY, Array
@@ -46,12 +47,28 @@ def outputs_of(init: Any, method: str, X: Any, to_outputs: ToOutputs, n_outputs:
 
     A record is predicted in a call of a fixed size, and whatever goes wrong with one leaves the others as they are.
     """
-    records = np.asarray(X) if isinstance(X, ChosenRows) else X
+    records = own_columns(init, np.asarray(X) if isinstance(X, ChosenRows) else X)
     unused = np.zeros(_num_samples(records))
     respond = response_function(init, method)
     found: Array = contributions(respond, lambda _, answers: to_outputs(answers), records, unused, [0.0] * n_outputs)
     outputs: Array = np.ascontiguousarray(found.T)
     return outputs
+
+
+def own_columns(init: Any, X: Any) -> Any:
+    """Columns of a table that a model was fitted on; a table may have others.
+
+    Raises
+    ------
+    ValueError
+        If some are missing; names are public.
+    """
+    wanted, given = getattr(init, "feature_names_in_", None), names_of(X)
+    if wanted is None or given is None:
+        return X
+    if missing := [str(name) for name in wanted if str(name) not in given]:
+        raise ValueError(f"Found no column {missing} in X, which init was fitted on. Give X with all of its columns.")
+    return X.select(list(wanted)) if library_of(X) == "pyarrow" else X[list(wanted)]
 
 
 def logits_of(classes: NDArray[Any], known: NDArray[Any]) -> ToOutputs:

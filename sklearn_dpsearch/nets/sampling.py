@@ -61,7 +61,7 @@ class PoissonBatches:
             number = done + np.cumsum(accepted) - 1
             batches[number[step[kept]], place[kept]] = record[kept]
             done += int(accepted.sum())
-        return batches if self._rate == 1.0 else self._rows.permuted(batches, axis=1, out=batches)
+        return self._rows.permuted(batches, axis=1, out=batches)
 
     def _draw_all(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
         """Draw Poisson samples of any size: step number and record number of every success, in ascending order."""

@@ -11,12 +11,13 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.boosting import base
 from sklearn_dpsearch.boosting.losses import LEAST_PROBABILITY
 from sklearn_dpsearch.boosting.noise import squared_distance
-from sklearn_dpsearch.boosting.public_start import logits_of
+from sklearn_dpsearch.boosting.public_start import logits_of, own_columns
 from sklearn_dpsearch.boosting.rounds import EVERY
 from sklearn_dpsearch.privacy import GaussianDP
 
@@ -177,11 +178,13 @@ def test_the_statement_names_the_start_and_the_cost_of_an_earlier_release(kind):
         return text
 
     assert "saw no private record" in said(FrozenEstimator(STARTS[kind]))
+    assert "epsilon" not in said(FrozenEstimator(STARTS[kind]))
     assert type(STARTS[kind]).__name__ in said(FrozenEstimator(STARTS[kind]))
     earlier = MODELS[kind]().fit(TABLE, TABLE[MODELS[kind]().target])
     for one in (earlier, FrozenEstimator(earlier)):
         assert "earlier release" in said(one)
-        assert "epsilon" in said(one)
+        assert "epsilon = " in said(one)
+        assert "\n" not in said(one)
 
 
 def test_what_could_leak_or_is_not_fitted_is_refused_before_records_are_read(kind):
@@ -203,3 +206,15 @@ def test_a_search_tries_a_start_and_none():
     search.fit(records, records["pay"])
     assert search.best_estimator_.predict_proba(records).shape == (800, 2)
     assert any("init" in text for text in search.privacy_spent_.assumptions)
+
+
+def test_a_start_gets_the_columns_that_it_was_fitted_on():
+    """Tables have the target and other columns, which models of scikit-learn refuse."""
+    table_of_start = TABLE[["age"]].fillna(50.0)
+    start = LogisticRegression().fit(table_of_start, TABLE["pay"])
+    records = TABLE.assign(age=TABLE["age"].fillna(50.0))
+    one = MODELS["two classes"](init=start, max_iter=2, random_state=0, noise_seed=0).fit(records, records["pay"])
+    outputs = one._init_outputs(records, len(records), fitting=True)
+    np.testing.assert_allclose(outputs[0], start.decision_function(table_of_start), atol=1e-6)
+    with pytest.raises(ValueError, match="no column.*'age'"):
+        own_columns(start, records.drop(columns="age"))

@@ -119,7 +119,7 @@ MUTANTS = [
         name="rows in order",
         mistake="A batch lies in the first rows, in order: a record that is drawn moves all later ones by a row.",
         file="nets/sampling.py",
-        old="return batches if self._rate == 1.0 else self._rows.permuted(batches, axis=1, out=batches)",
+        old="return self._rows.permuted(batches, axis=1, out=batches)",
         new="return batches",
         tests=("nets/test_sampling.py::test_whether_a_record_is_drawn_tells_nothing_of_the_rows_of_another",),
         seen="Opacus's sampler",

@@ -138,6 +138,13 @@ def test_whatever_the_others_do_a_record_is_drawn_at_most_at_the_rate(rate, n):
             assert joins >= rate - 5.5 * np.sqrt(rate * (1 - rate) / number)
 
 
+def test_members_of_a_secret_subset_take_random_rows_of_a_full_batch():
+    """With a rate of one, too: a member more would move the later ones by a row."""
+    found = padded_batches([batches(1.0, 5)], 20 * STEPS, 3, 5)[:, 0]
+    for member in range(3):
+        assert stats.chisquare(np.bincount(np.argmax(found == member, axis=1), minlength=5)).pvalue > LEVEL
+
+
 def test_rows_of_two_records_are_any_two_rows_equally_often():
     n, rate = 3, 0.6
     found = batches(rate, n).draw(20 * STEPS)

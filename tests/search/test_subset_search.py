@@ -209,7 +209,7 @@ def test_a_subset_above_its_public_bound_is_drawn_again(monkeypatch):
 def test_a_subset_is_next_to_never_drawn_again(n, fraction):
     most = members.most_members(n, fraction)
     assert fraction * n <= most <= n
-    assert binom.sf(most, n, fraction) <= 1e-16
+    assert binom.sf(most, n, fraction) <= 1e-30
 
 
 @pytest.mark.parametrize("cv", [0.5, 4])

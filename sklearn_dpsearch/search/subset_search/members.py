@@ -14,7 +14,7 @@ from ...privacy.mechanisms.bernoulli import RandomBytes, bernoulli
 from ...scoring.validation import Exposure, Fold, HoldOut, Validation, numbers_where, validation_of
 
 #: Probability with which a Poisson sample exceeds the public bound on its size.
-BEYOND = 1e-16
+BEYOND = 1e-30
 #: Fewest records expected in each part.
 HANDFUL = 10
 
@@ -71,7 +71,7 @@ class OnTheRest(Validation):
 
 
 def most_members(n_samples: int, fraction: float) -> int:
-    """Public bound on the size of the subset, which a Poisson sample exceeds with probability 1e-16 at most."""
+    """Public bound on the size of the subset, which a Poisson sample exceeds with probability BEYOND at most."""
     return int(binom.isf(BEYOND, n_samples, fraction))
 
 

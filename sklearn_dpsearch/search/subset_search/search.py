@@ -234,8 +234,8 @@ PARTS_CAN_TRAIN = (
     "parts are large, and classes are known in advance or present in every part."
 )
 AT_ANY_PLACE = (
-    "Predictions for a record do not depend, to their last bit, on its place in a table: who is in the subset is "
-    "secret, and a record in it moves the later ones by a place."
+    "What is read of a record, and predicted for it, does not depend, to the last bit, on its place in a table: who is "
+    "in the subset is secret, and a record in it moves the later ones by a place."
 )
 COUNTS = (
     "{} may use the number of its records, which tells who is in the subset: the subset counts as known, without "
