@@ -23,7 +23,7 @@ from ..audit.toys import LABELS, LOUD, PUBLIC, QUIET, answer_low
 from .toys import RandomizedResponse
 
 FULL = os.environ.get("SKLEARN_DPSEARCH_FULL")
-RUNS, FEW = (20_000, 20_000) if FULL else (1_000, 500)
+RUNS, FEW = (20_000, 20_000) if FULL else (500, 250)
 CONFIDENCE = 0.999
 #: Made-up records, which each fit would try first, are not audited.
 pytestmark = pytest.mark.usefixtures("unrehearsed")
@@ -38,7 +38,7 @@ def public_search(epsilon=0.5, n_iter=5, **kwargs):
     return DPRandomSearchCV(estimator, {"label": [0, 1]}, n_iter=n_iter, scoring=answer_low)
 
 
-def audited(search, statistic=answer, runs=RUNS):
+def audited(search, statistic=answer, runs=RUNS, confidence=CONFIDENCE):
     """Seeded: the same result in every run of the tests."""
     return audit(
         search,
@@ -48,7 +48,7 @@ def audited(search, statistic=answer, runs=RUNS):
         n_runs=runs,
         statistic=statistic,
         fit_params=PUBLIC,
-        confidence=CONFIDENCE,
+        confidence=confidence,
         random_state=0,
     )
 
@@ -64,7 +64,7 @@ def test_no_more_than_the_reported_epsilon_is_found(epsilon):
 @pytest.mark.slow
 def test_a_fixed_number_of_runs_is_exposed(monkeypatch):
     monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: 3)
-    assert not audited(public_search(1.0, n_iter=2)).consistent
+    assert not audited(public_search(1.0, n_iter=2), confidence=0.95).consistent
 
 
 @pytest.mark.slow
@@ -77,7 +77,7 @@ def test_a_revealed_number_of_runs_is_exposed(monkeypatch):
         return drawn[-1]
 
     monkeypatch.setattr(Geometric, "sample", revealing)
-    found = audited(public_search(1.0, n_iter=4), lambda model: (answer(model), drawn[-1] >= 3), 2 * RUNS)
+    found = audited(public_search(1.0, n_iter=4), lambda model: (answer(model), drawn[-1] >= 3), 2 * RUNS, 0.95)
     assert not found.consistent
 
 

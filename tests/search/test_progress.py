@@ -58,9 +58,10 @@ class Plain(Tty):
 
 
 STREAMS = {"file": io.StringIO, "terminal without tqdm": Plain, "tqdm": Tty}
+FULL = os.environ.get("SKLEARN_DPSEARCH_FULL")
 
 
-@pytest.fixture(params=STREAMS)
+@pytest.fixture(params=STREAMS if FULL else ["file", "tqdm"])
 def place(request, monkeypatch):
     """Where it is shown."""
     if request.param == "tqdm":

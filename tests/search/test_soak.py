@@ -27,9 +27,9 @@ pytestmark = pytest.mark.processes
 
 FULL = os.environ.get("SKLEARN_DPSEARCH_FULL") == "1"
 #: How many searches at least, and for how many seconds.
-SEARCHES = 1000 if FULL else 60
+SEARCHES = 1000 if FULL else 40
 SECONDS = float(os.environ.get("SKLEARN_DPSEARCH_SOAK", "10"))
-WARM_UP = 60 if FULL else 30
+WARM_UP = 60 if FULL else 20
 #: Bytes by which all Python objects together may grow, for each search: caches of plans fill up, a leak of 1 kB shows.
 SPARE = 200
 #: Caches of plans, which fill up once.
