@@ -148,8 +148,13 @@ def test_a_search_on_a_cluster_that_grows_and_loses_all_its_workers_is_the_same_
 def test_nothing_private_is_left_on_a_cluster_whatever_happens():
     told, written = told_by("left_on_a_cluster")
     assert told["on the disk meanwhile"]
-    errors = dict.fromkeys(told["failures"], "RuntimeError")
-    assert told["failures"] == {**errors, "leaking": "LeakingEstimatorError"}
+    assert told["failures"] == {
+        "leaking": "LeakingEstimatorError",
+        "unwritable estimator": "PrivacyError",
+        "unreadable estimator": "PrivateProcessError",
+        "unwritable model": "PrivacyError",
+        "unreadable model": "PrivateProcessError",
+    }
     assert told["left"] == 0
     assert told["on the disk"] == told["in the state"] == []
     assert not [mark for mark in ("blabbed", "0.12345678", "canary", "Run(score", "Split(") if mark in written]
