@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .errors import BudgetExceededError, PrivacyError
     from .ledger import PrivacyLedger
     from .privacy.spent import PrivacySpent
-    from .report import plan
+    from .report import needed_epsilon, plan
     from .search import (
         Doubling,
         DPGridSearchCV,
@@ -35,6 +35,7 @@ __all__ = [
     "PrivacyLedger",
     "PrivacySpent",
     "__version__",
+    "needed_epsilon",
     "plan",
     "search_space",
 ]
@@ -45,6 +46,7 @@ _HOMES = {
     "PrivacyError": "errors",
     "PrivacyLedger": "ledger",
     "PrivacySpent": "privacy.spent",
+    "needed_epsilon": "report",
     "plan": "report",
 }
 #: Parts of the package that need nothing beyond scikit-learn.

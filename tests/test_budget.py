@@ -25,11 +25,11 @@ CEILINGS = {
     "nets": 5_680,
     "preprocessing": 840,
     "privacy": 6_400,
-    "report": 710,
+    "report": 800,
     "scoring": 1_240,
     "search": 5_480,
 }
-FILES = 298
+FILES = 299
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

@@ -10,15 +10,18 @@ from .displays import (
 )
 from .planning import plan
 from .schema_fit import SchemaReport, schema_report
+from .score_by_epsilon import NeededEpsilon, needed_epsilon
 
 __all__ = [
     "Comparison",
     "CostPartsDisplay",
     "CountDistributionDisplay",
+    "NeededEpsilon",
     "PrivacyProfileDisplay",
     "SchemaReport",
     "ShapeDisplay",
     "TradeOffDisplay",
+    "needed_epsilon",
     "plan",
     "schema_report",
 ]
