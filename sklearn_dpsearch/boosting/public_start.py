@@ -75,9 +75,19 @@ def logits_of(classes: NDArray[Any], known: NDArray[Any]) -> ToOutputs:
     """Probabilities of the classes ``known`` ↦ outputs for ``classes``: one logit for two, else one for each.
 
     Probabilities are cut off where those of a start are; a class that is not known has the smallest.
+
+    Raises
+    ------
+    ValueError
+        If no class is known: labels are of another kind, or of another question.
     """
     places = {label: place for place, label in enumerate(known.tolist())}
     columns = [places.get(label) for label in classes.tolist()]
+    if columns.count(None) == len(columns):
+        raise ValueError(
+            f"Found an init with the classes {known.tolist()}, of which none is declared: {classes.tolist()}. Fit it "
+            "on labels of the same kind."
+        )
 
     def to_outputs(answers: NDArray[Any]) -> Array:
         chances = np.full((len(answers), len(columns)), LEAST_PROBABILITY)

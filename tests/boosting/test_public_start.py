@@ -167,6 +167,11 @@ def test_a_class_that_the_start_does_not_know_has_the_smallest_chance():
     np.testing.assert_allclose(chances, np.array([[0.7, LEAST_PROBABILITY, 0.3]]) / (1 + LEAST_PROBABILITY))
 
 
+def test_labels_of_another_kind_are_refused():
+    with pytest.raises(ValueError, match=r"classes \['0', '1'\], of which none is declared: \[0, 1\]. Fit it on"):
+        logits_of(np.array([0, 1]), np.array(["0", "1"]))
+
+
 def test_pickles_predict_the_same_and_the_start_is_inside(kind):
     model = MODELS[kind](init=STARTS[kind], noise_seed=0).fit(TABLE, TABLE[MODELS[kind]().target])
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(TABLE), model.predict(TABLE))

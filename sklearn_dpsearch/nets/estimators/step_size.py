@@ -24,8 +24,6 @@ StepSize: TypeAlias = float | Literal["auto"]
 #: Course of the step size.
 Decay: TypeAlias = Literal["linear", "constant"]
 
-#: Shortest way that gradients of norm 1 must move the weights in total: where noise leaves less, the norm is smaller.
-SHORTEST_PATH = 50.0
 #: Multiples of the step size's factor in a search: drawn log-uniformly between the ends, or all three in a grid.
 FACTORS = (0.8, 1.0, 1.25)
 
@@ -48,6 +46,9 @@ class StepRule:
     residual : float
         Clipping norm by rule ÷ norm of a long record's gradient for a residual of 1: the largest residual of such a
         record that is not clipped.
+    shortest_norm, shortest_path : float
+        Where noise leaves short steps, the clipping norm by rule is as small as lets gradients of norm 1 move the
+        weights so far in total; but not smaller than this norm, below which probabilities shift to frequent classes.
     dense : float
         Bound √(number of features) of an array ÷ norm of its records: most features are far from their bounds. Records
         of a schema are as long as their bound, which stands for this many times as much.
@@ -58,6 +59,8 @@ class StepRule:
     longest: float
     longest_grown: float
     residual: float
+    shortest_norm: float
+    shortest_path: float
     dense: float
 
     def noise_allowed(self, bound: float) -> float:
@@ -108,7 +111,7 @@ class StepRule:
         path : float
             Distance by which steps of clipping norm 1 move the weights in total, along a gradient of norm 1.
         """
-        return min(self.residual * gradient, max(1.0, path / SHORTEST_PATH))
+        return min(self.residual * gradient, max(self.shortest_norm, path / self.shortest_path))
 
     def grown(self, rate: float, n_tune: float, n_final: float, *, max_grad_norm: float) -> float:
         """Scale a step size found on few records to many: in proportion, at most to a long step, never downwards."""
@@ -117,9 +120,15 @@ class StepRule:
 
 #: Residuals are √2 · (1 − probability of the record's own class) for two classes: gradients are clipped below a
 #: probability of 0.15. A searched step size grows to that of records of norm 10.
-OF_CLASSES = StepRule(noise=0.8, reach=100.0, longest=math.inf, longest_grown=10.0, residual=1.2, dense=4.0)
+OF_CLASSES = StepRule(
+    noise=0.8, reach=100.0, longest=math.inf, longest_grown=10.0, residual=1.2, shortest_norm=3.0, shortest_path=25.0,
+    dense=4.0,
+)  # fmt: skip
 #: Numbers are of size 1, and their residuals smaller. They suffer from noise that leaves a predicted class unchanged.
-OF_NUMBERS = StepRule(noise=0.3, reach=10.0, longest=1.0, longest_grown=1.0, residual=0.5, dense=1.5)
+OF_NUMBERS = StepRule(
+    noise=0.3, reach=10.0, longest=1.0, longest_grown=1.0, residual=0.5, shortest_norm=1.0, shortest_path=50.0,
+    dense=1.5,
+)  # fmt: skip
 
 
 def shares(decay: Decay, steps: int) -> list[float]:
