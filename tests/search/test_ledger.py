@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +31,7 @@ from .toys import SEARCHES, NoisyCentroids, doubling, search_of, two_blobs
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = pytest.mark.usefixtures("unrehearsed")
 
+FULL = pytest.mark.skipif(not os.environ.get("SKLEARN_DPSEARCH_FULL"), reason="takes long: SKLEARN_DPSEARCH_FULL=1")
 X, y = two_blobs(120)
 FORK = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 
@@ -208,7 +210,8 @@ def test_meta_estimators_inside_of_worker_processes_lose_no_entry(ledger):
         *((kind, "sequential") for kind in SEARCHES),
         ("random", "threading"),
         *(pytest.param(kind, "threading", marks=pytest.mark.slow) for kind in SEARCHES if kind != "random"),
-        *(pytest.param(kind, "loky", marks=pytest.mark.slow) for kind in SEARCHES),
+        pytest.param("random", "loky", marks=pytest.mark.slow),
+        *(pytest.param(kind, "loky", marks=[pytest.mark.slow, FULL]) for kind in SEARCHES if kind != "random"),
     ],
 )
 def test_the_entry_of_a_search_is_for_the_searches_inside_of_it_too(kind, backend, ledger):
@@ -267,7 +270,7 @@ def _fit_a_copy(search, ledger, X, y):
 
 @pytest.mark.processes
 @pytest.mark.parametrize(
-    "way", ["parameter", pytest.param("block", marks=pytest.mark.slow), pytest.param("handed", marks=pytest.mark.slow)]
+    "way", ["parameter", *(pytest.param(way, marks=[pytest.mark.slow, FULL]) for way in ("block", "handed"))]
 )
 def test_processes_of_candidates_enter_nothing_either(way, ledger):
     """Nor do the ones that joblib hands their work in a thread of its own; a released model enters what it fits."""
