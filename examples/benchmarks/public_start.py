@@ -5,7 +5,8 @@
 
 FOLDER is that of ``tables.py``. Some of the training records count as public: boosting of scikit-learn is fitted on
 them. Others are private. Rows: the public model alone, ``DPGradientBoostingClassifier`` on the private records alone,
-and the same with ``init`` the public model. Means over fits, each on other records.
+and the same with ``init`` the public model; ``DPTabularClassifier`` without hidden layers alone, and with the public
+log odds as one more column. Means over fits, each on other records.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
@@ -24,6 +26,8 @@ from sklearn.preprocessing import OrdinalEncoder
 from tables import DELTA, Table, tables
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
+from sklearn_dpsearch.nets import DPTabularClassifier
+from sklearn_dpsearch.preprocessing import Schema
 
 #: Public records, private records, ε.
 CASES = ((300, 2_000, 1.0), (300, 2_000, 0.3), (300, 10_000, 0.3), (1_000, 10_000, 1.0), (1_000, 30_000, 1.0))
@@ -38,9 +42,14 @@ def public_model(table: Table) -> Any:
     return make_pipeline(columns, HistGradientBoostingClassifier(max_iter=50, learning_rate=0.1, max_leaf_nodes=8))
 
 
-def scores(table: Table, model: Any) -> list[float]:
-    """Accuracy, AUC and log loss on the test records."""
-    records, labels = table.test.drop(columns=table.target), table.test[table.target]
+def with_column(known: Any, records: pd.DataFrame) -> pd.DataFrame:
+    """Records with the log odds of a public model as one more column: a function of each record alone."""
+    chances = np.clip(known.predict_proba(records), 0.02, 0.98)
+    return records.assign(public=np.log(chances[:, 1] / chances[:, 0]))
+
+
+def scores(model: Any, records: pd.DataFrame, labels: pd.Series) -> list[float]:
+    """Accuracy, AUC and log loss."""
     chances = np.clip(model.predict_proba(records), 1e-6, 1 - 1e-6)
     told = model.classes_[chances.argmax(axis=1)]
     return [accuracy_score(labels, told), roc_auc_score(labels == model.classes_[1], chances[:, 1]),
@@ -64,14 +73,21 @@ def main() -> None:
                 mixed = table.train.sample(frac=1.0, random_state=seed)
                 public, private = mixed[:n_public], mixed[n_public : n_public + n_private]
                 known = public_model(table).fit(public.drop(columns=table.target), public[table.target])
-                ways = {"public alone": known}
+                X, y = private.drop(columns=table.target), private[table.target]
+                test, truth = table.test.drop(columns=table.target), table.test[table.target]
+                ways = {"public alone": scores(known, test, truth)}
+                budget = {"target": table.target, "target_epsilon": epsilon, "target_delta": DELTA}
                 for name, init in (("private alone", None), ("private from public", FrozenEstimator(known))):
-                    model = DPGradientBoostingClassifier(
-                        table.schema, target=table.target, target_epsilon=epsilon, target_delta=DELTA, init=init
-                    )
-                    ways[name] = model.fit(private.drop(columns=table.target), private[table.target])
-                for name, model in ways.items():
-                    found.setdefault(name, []).append(scores(table, model))
+                    model = DPGradientBoostingClassifier(table.schema, init=init, **budget)
+                    ways[name] = scores(model.fit(X, y), test, truth)
+                linear = DPTabularClassifier(table.schema, hidden_layer_sizes=(), **budget)
+                ways["linear net alone"] = scores(linear.fit(X, y), test, truth)
+                linear.set_params(schema=Schema({**dict(table.schema.items()), "public": (-4.0, 4.0)}))
+                ways["linear net, column"] = scores(
+                    linear.fit(with_column(known, X), y), with_column(known, test), truth
+                )
+                for name, row in ways.items():
+                    found.setdefault(name, []).append(row)
             print(f"{table.name}: {n_public:,} public, {n_private:,} private, ε = {epsilon:g}")
             for name, rows in found.items():
                 accuracy, auc, loss = np.mean(rows, axis=0)
