@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from ..guarantees.base import Guarantee
-from .numbers import short_up
+from .numbers import short_down, short_up
 
 #: Most different parts that are named.
 MOST = 4
@@ -18,10 +17,6 @@ def in_words(guarantee: Guarantee) -> str:
     """Mechanism of a guarantee; losses are rounded up, and noise is rounded down."""
     found = WORDS.get(type(guarantee).__name__)
     return f"a mechanism with a {type(guarantee).__name__} guarantee" if found is None else found(guarantee)
-
-
-def _down(value: float) -> str:
-    return f"{float(Context(prec=6, rounding=ROUND_FLOOR).plus(Decimal(repr(float(value))))):.6g}"
 
 
 def _all_of(parts: Sequence[Guarantee]) -> str:
@@ -58,8 +53,8 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "GaussianDP": lambda one: f"Gaussian noise with μ = {short_up(one.mu)} (sensitivity ÷ standard deviation)",
     "RenyiDP": lambda one: f"any mechanism with a Rényi curve, known at {len(one.orders)} orders",
     "DPSGD": lambda one: (
-        f"DP-SGD: noise of {_down(one.noise_multiplier)} clipping norms, sampling rate {short_up(one.sample_rate)}, "
-        f"{one.steps} steps"
+        f"DP-SGD: noise of {short_down(one.noise_multiplier)} clipping norms, sampling rate "
+        f"{short_up(one.sample_rate)}, {one.steps} steps"
     ),
     "ProfileDP": lambda one: "any mechanism with a known privacy profile",
     "NonPrivate": lambda one: "a mechanism without a guarantee",
