@@ -35,7 +35,6 @@ from .guarantees.group import for_group
 from .guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
 from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
 from .mechanisms.report_noisy_max import GumbelNoise
-from .selection import subset_replaced as _subset_replaced  # noqa: F401  # as_replace_one of subset searches
 from .selection.best_of import best_of
 from .selection.best_of_then import followed_by
 from .selection.doubling import doubling_search

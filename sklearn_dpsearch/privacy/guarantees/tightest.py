@@ -86,7 +86,7 @@ class SmallestOf(Guarantee):
 
     def _bounds_cross(self) -> bool:
         compared = self._in_pair
-        if len(compared) == 1 or not self.pair_of_all:
+        if len(compared) == 1:
             return False
         _, *others = compared
         places = np.unique([min(bound.epsilon_at(delta), LARGEST_EPSILON) for bound in others for delta in COMPARED])
@@ -96,7 +96,8 @@ class SmallestOf(Guarantee):
     @property
     def _in_pair(self) -> list[Guarantee]:
         """The bounds that make up the pair."""
-        return list(self.bounds.values())
+        bounds = list(self.bounds.values())
+        return bounds if self.pair_of_all else bounds[:1]
 
     def _pair(self) -> DominatingPair:
         bounds = self._in_pair

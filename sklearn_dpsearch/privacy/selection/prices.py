@@ -22,7 +22,7 @@ from ..count_distributions.base import CountDistribution
 from ..numerics.logspace import safe_exp
 from ..numerics.loss_distribution import ROUNDING, LossDistribution
 from .hinges import SLACK, Hinges
-from .subset_pairs import normalized
+from .random_parts import normalized
 from .testing_region import Nodes, composed, lower_edge
 
 #: Cells of q, cells of room, and losses at which the largest gain is computed.

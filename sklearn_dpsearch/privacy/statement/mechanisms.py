@@ -33,14 +33,13 @@ def _best_of(one: Any) -> str:
 
 def _subset(one: Any) -> str:
     part = "all records" if one.train_on == "all" else "the rest"
-    return (
+    words = (
         f"tuning on a random share of {100 * one.fraction:.4g} % of the records ({in_words(one.tune)}), then a "
         f"training on {part} ({in_words(one.train)})"
     )
-
-
-def _validated(one: Any) -> str:
-    return f"{_subset(one)}; scores on a random {100 * one.share:.4g} % of the rest ({in_words(one.validate)})"
+    if one.validate is None:
+        return words
+    return f"{words}; scores on a random {100 * one.share:.4g} % of the rest ({in_words(one.validate)})"
 
 
 #: Class of a guarantee ↦ words. By name: the modules of searches import this package.
@@ -70,7 +69,6 @@ WORDS: dict[str, Callable[[Any], str]] = {
         f"run; each run: {in_words(one.one_run)}"
     ),
     "SubsetThenTrain": _subset,
-    "ValidatedOnTheRest": _validated,
     "DoublingWalk": lambda one: (
         f"doubling walk of at most {one.max_rounds} rounds, each with ε = {short_up(one.round_epsilon)}"
     ),

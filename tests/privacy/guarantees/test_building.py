@@ -44,8 +44,7 @@ from sklearn_dpsearch.privacy.guarantees.group import OfGroup
 from sklearn_dpsearch.privacy.interop import to_pld
 from sklearn_dpsearch.privacy.selection.best_of import BestOf, TheoremOne, TheoremSix
 from sklearn_dpsearch.privacy.selection.best_of_then import SearchThen
-from sklearn_dpsearch.privacy.selection.subset import SubsetThenTrain, TheoremTwo
-from sklearn_dpsearch.privacy.selection.subset_validated import ValidatedOnTheRest
+from sklearn_dpsearch.privacy.selection.subset import SubsetThenTrain, TheoremFour
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 
@@ -221,12 +220,12 @@ def test_a_guarantee_that_cannot_be_hashed_is_worked_out_each_time():
         lambda: TheoremOne(one_run=PureDP(epsilon=1.0), count=Geometric(10), neighboring="replace_one"),
         lambda: TheoremThree(one_run=PureDP(epsilon=1.0), stop_probability=0.0),
         lambda: TheoremSix(first=PureDP(epsilon=1.0)),
-        lambda: TheoremTwo(tune=PureDP(epsilon=1.0), train=PureDP(epsilon=1.0), fraction=2.0, train_on="rest"),
-        lambda: TheoremTwo(tune=PureDP(epsilon=1.0), train=PureDP(epsilon=1.0), fraction=0.5, train_on="none"),
+        lambda: TheoremFour(tune=PureDP(epsilon=1.0), train=PureDP(epsilon=1.0), fraction=2.0, train_on="rest"),
+        lambda: TheoremFour(tune=PureDP(epsilon=1.0), train=PureDP(epsilon=1.0), fraction=0.5, train_on="none"),
         lambda: SubsetThenTrain(
             tune=PureDP(epsilon=1.0), train=NonPrivate(neighboring="zero_out"), fraction=0.5, train_on="all"
         ),
-        lambda: ValidatedOnTheRest(
+        lambda: SubsetThenTrain(
             tune=PureDP(epsilon=1.0),
             validate=PureDP(epsilon=1.0),
             train=PureDP(epsilon=1.0),

@@ -20,7 +20,7 @@ from sklearn_dpsearch.privacy import (
     subset_then_train,
 )
 from sklearn_dpsearch.privacy.guarantees.changed_record import ChangedRecord
-from sklearn_dpsearch.privacy.selection.subset_replaced import ReplacedInSubset
+from sklearn_dpsearch.privacy.selection.subset import ReplacedInSubset
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, exact_pair, hockey_stick
 
@@ -107,5 +107,5 @@ def test_scores_on_the_rest_are_carried_over_too() -> None:
 def test_a_statement_is_written_down_and_read_back() -> None:
     total = as_replace_one(subset_then_train(best_of(ONE_RUN, Geometric(10)), ONE_RUN, 0.1))
     assert from_dict(json.loads(json.dumps(total.to_dict()))) == total
-    with pytest.raises(ValueError, match="search on a subset"):
+    with pytest.raises(TypeError, match="search on a subset"):
         ReplacedInSubset(presence=ONE_RUN)
