@@ -154,9 +154,6 @@ class SearchThen(SmallestOf):
         check_kind("search", self.search, BestOf, "what best_of returned")
         check_parts(self, search=self.search, after=self.after)
 
-    def _roughly(self) -> Guarantee:
-        return self.bounds["Theorem 1"] if self.search._roughly() is not self.search else self
-
     def _bounds(self) -> dict[str, Guarantee]:
         first = self.search.bounds["Theorem 1"]
         assert isinstance(first, TheoremOne)
