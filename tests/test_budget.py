@@ -24,12 +24,12 @@ CEILINGS = {
     "ledger": 580,
     "nets": 5_680,
     "preprocessing": 840,
-    "privacy": 5_745,
+    "privacy": 5_620,
     "report": 710,
     "scoring": 1_240,
     "search": 5_480,
 }
-FILES = 292
+FILES = 291
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

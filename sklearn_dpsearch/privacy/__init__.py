@@ -36,7 +36,6 @@ from .guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
 from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
 from .mechanisms.report_noisy_max import GumbelNoise
 from .selection.best_of import best_of
-from .selection.best_of_then import followed_by
 from .selection.doubling import doubling_search
 from .selection.noisy_max import noisy_max
 from .selection.subset import subset_then_train
@@ -80,7 +79,6 @@ __all__ = [
     "compose",
     "doubling_search",
     "envelope",
-    "followed_by",
     "for_group",
     "from_dict",
     "mixture",

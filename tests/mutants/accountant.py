@@ -364,16 +364,6 @@ MUTANTS = [
         seen="most papers and tutorials; GridSearchCV over diffprivlib; LeakPro#438",
     ),
     Mutant(
-        name="nothing after no run",
-        mistake="A search that ran nothing is said to cost nothing, though the winner is trained once more.",
-        file="privacy/selection/best_of_then.py",
-        old="none = self.first.count.probability_of_none * after.delta_at(epsilon)",
-        new="none = 0.0 * after.delta_at(epsilon)",
-        tests=(
-            "privacy/selection/test_best_of_then.py::test_what_follows_a_search_without_runs_still_loses_something",
-        ),
-    ),
-    Mutant(
         name="geometric for Poisson",
         mistake="A search with a Poisson number of runs is accounted by the geometric distribution.",
         file="privacy/selection/best_of.py",
@@ -668,15 +658,6 @@ MUTANTS = [
         old="2.0 * self.deltas * part",
         new="self.deltas * part",
         tests=("privacy/numerics/test_trade_off.py::test_the_advantage_is_the_total_variation_distance",),
-    ),
-    Mutant(
-        name="far tail left out of mu",
-        mistake="A Gaussian curve is fitted as if the profile fell to 0 beyond the last point.",
-        file="privacy/numerics/trade_off.py",
-        old="power[here], deltas[-1:]])",
-        new="power[here], [0.0]])",
-        tests=("privacy/guarantees/test_risk.py::test_what_may_fail_openly_is_covered_by_no_gaussian",),
-        seen="gdpnum, which looks at rates above 1e-10 only",
     ),
     Mutant(
         name="group privacy with m times delta",

@@ -63,7 +63,6 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "ChangedRecord": lambda one: f"{in_words(one.presence)}, for a record that is replaced",
     "OfGroup": lambda one: f"{in_words(one.one_record)}, for {one.records} records at once",
     "BestOf": _best_of,
-    "SearchThen": lambda one: f"{in_words(one.search)}; then {in_words(one.after)}",
     "UntilAbove": lambda one: (
         f"runs until a private score reaches the threshold, or with probability {one.stop_probability:.4g} before each "
         f"run; each run: {in_words(one.one_run)}"

@@ -43,7 +43,6 @@ from sklearn_dpsearch.privacy.guarantees.composition import Composition, Envelop
 from sklearn_dpsearch.privacy.guarantees.group import OfGroup
 from sklearn_dpsearch.privacy.interop import to_pld
 from sklearn_dpsearch.privacy.selection.best_of import BestOf, TheoremFive, TheoremOne
-from sklearn_dpsearch.privacy.selection.best_of_then import SearchThen
 from sklearn_dpsearch.privacy.selection.subset import SubsetThenTrain, TheoremFour
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
@@ -233,7 +232,6 @@ def test_a_guarantee_that_cannot_be_hashed_is_worked_out_each_time():
             share=-0.1,
             train_on="all",
         ),
-        lambda: SearchThen(search=PureDP(epsilon=1.0), after=PureDP(epsilon=1.0)),
         lambda: OfGroup(one_record="PureDP", records=3),
         lambda: ChangedRecord(presence=1.0),
         lambda: ProfileDP(profile=0.5),

@@ -31,7 +31,6 @@ from sklearn_dpsearch.privacy import (
     compose,
     doubling_search,
     envelope,
-    followed_by,
     for_group,
     from_dict,
     mixture,
@@ -52,7 +51,7 @@ TOLD = Release(
     made_by="DPRandomSearchCV", model="Net", attributes=("best_params_", "best_score_"), tuned=True, seeded=False
 )
 SPENT = PrivacySpent(
-    guarantee=followed_by(SEARCH, RUN),
+    guarantee=compose(SEARCH, RUN),
     delta=1e-6,
     components=(Component(name="best of K runs", guarantee=SEARCH), Component(name="refit", guarantee=RUN)),
     assumptions=("Every record is valid.",),
@@ -382,7 +381,7 @@ def all_guarantees():
         run, sgd, PureDP(epsilon=1.0), ApproxDP(epsilon=1.0, delta=1e-6), ZCDP(rho=0.1), LaplaceDP(epsilon=0.5),
         BoundedRangeDP(epsilon=0.5), NonPrivate(neighboring="zero_out"), compose(run, run, sgd),
         mixture([run, sgd], [0.5, 0.5]),
-        envelope([run, sgd]), best_of(sgd, Geometric(4)), followed_by(best_of(run, Geometric(4)), sgd),
+        envelope([run, sgd]), best_of(sgd, Geometric(4)), compose(best_of(run, Geometric(4)), sgd),
         subset_then_train(best_of(run, Geometric(4)), sgd, 0.1), until_above(run, 0.1), as_replace_one(run),
         for_group(run, 3), doubling_search(1.0, 3, 3), noisy_max(4, 1, GumbelNoise(scale=10)),
         RenyiDP(orders=np.array([2.0, 4.0]), epsilons=np.array([0.1, 0.2]), neighboring="zero_out"),
