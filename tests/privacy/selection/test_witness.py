@@ -31,7 +31,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.numerics.logspace import safe_exp
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
-from sklearn_dpsearch.privacy.selection.witness import _discrete, gaussian_tails, largest_gain, probabilities, rise
+from sklearn_dpsearch.privacy.selection.witness import cuts, gaussian_tails, largest_gain, probabilities, rise
 from tests.privacy import brute_force
 from tests.privacy.brute_force import random_distribution, random_mechanism
 
@@ -61,7 +61,7 @@ def test_witness_of_a_pure_base_is_a_mechanism_one_can_write_down(distribution, 
         )
         ours, theirs = (brute_force.releases(distribution, np.maximum(side, 0.0))[..., 1] for side in (p, q))
         best = float(np.max(ours - np.exp(at) * theirs))
-        found = largest_gain(_discrete(PureDP(epsilon=epsilon).pair.removed), distribution, at)
+        found = largest_gain(cuts(probabilities(PureDP(epsilon=epsilon).pair.removed)), distribution, at)
         assert best * (1 - 1e-6) <= found <= best * 1.02 + 1e-6
         assert found <= witness(PureDP(epsilon=epsilon), distribution, at)
 
