@@ -104,8 +104,8 @@ MUTANTS = [
         name="guarantees of one's own mixed up",
         mistake="A guarantee that is no dataclass is compared by fields it is not made of, and gets another one's ε.",
         file="privacy/guarantees/base.py",
-        old="        _compare_by_identity_if_no_dataclass(cls)\n",
-        new="",
+        old="@dataclass(frozen=True, kw_only=True, eq=False)  #",
+        new="@dataclass(frozen=True, kw_only=True)  #",
         tests=("privacy/guarantees/test_building.py::test_guarantees_of_ones_own_are_not_mixed_up",),
     ),
     Mutant(
