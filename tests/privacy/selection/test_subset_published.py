@@ -95,15 +95,6 @@ def test_curves_are_never_below_forty_digits_and_close(fraction: float) -> None:
             assert least <= stated <= least * (1 + 1e-11) + 1e-11
 
 
-def test_an_empty_and_a_full_subset_are_the_limits() -> None:
-    """KK23, Remark 2."""
-    tune, train = ZCDP(rho=0.3), ZCDP(rho=0.1)
-    orders = np.arange(2.0, 20.0)
-    assert renyi_rest(tune, train, 1e-12, orders).renyi(orders) == pytest.approx(train.renyi(orders), rel=1e-6)
-    assert renyi_rest(tune, train, 1 - 1e-12, orders).renyi(orders) == pytest.approx(tune.renyi(orders), rel=1e-6)
-    assert renyi_all(tune, train, 1e-12, orders).renyi(orders) == pytest.approx(train.renyi(orders), rel=1e-6)
-
-
 # --- brute force --------------------------------------------------------------------------------------------------
 
 
@@ -174,19 +165,6 @@ def test_published_bounds_are_the_smallest_for_weak_renyi_curves(tune, train_on,
     search = subset_then_train(tune, ZCDP(rho=0.01), fraction, train_on)
     found = {which: float(one.epsilon_at(DELTA)) for which, one in search.bounds.items()}
     assert found.pop(name) * (1 + 1e-3) < min(found.values())
-
-
-@pytest.mark.slow
-def test_a_base_known_only_by_its_renyi_curve_takes_the_smaller_route() -> None:
-    base = RenyiDP(orders=INTEGER_ORDERS, epsilons=SGD.renyi(INTEGER_ORDERS))
-    tune = best_of_published.renyi_poisson(base, Poisson(15), INTEGER_ORDERS)
-    for train_on, name in (("rest", "KK23 Theorem 1"), ("all", "ZW19, composed")):
-        total = subset_then_train(tune, base, 0.1, train_on)
-        epsilons = {which: one.epsilon_at(DELTA) for which, one in total.bounds.items()}
-        assert total.epsilon_at(DELTA) == min(epsilons.values()) <= epsilons[name]
-        assert total.tightest(DELTA) == min(epsilons, key=lambda which: epsilons[which])
-        assert total.has_renyi
-        assert np.all(total.renyi(INTEGER_ORDERS) <= total.bounds[name].renyi(INTEGER_ORDERS))
 
 
 # --- which bounds apply -------------------------------------------------------------------------------------------
