@@ -24,7 +24,7 @@ CEILINGS = {
     "ledger": 580,
     "nets": 5_680,
     "preprocessing": 840,
-    "privacy": 5_620,
+    "privacy": 5_515,
     "report": 710,
     "scoring": 1_240,
     "search": 5_480,

@@ -337,10 +337,21 @@ def total(room: Room, c: float, *ways: Priced) -> float:
 
     Each outcome pays in one of these ways, or pays nothing and takes the best place, as in Theorem 1.
     """
-    free = room.ground.free.at(c * room.inverse)
+    free = value_of(room.ground.free, c * room.inverse)
     left = np.min([free, *(way.at(room.inverse) for way in ways)], axis=0)
     found = (sum(way.paid for way in ways) + float(room.masses @ left)) * (1.0 + SLACK)
     return min(found, 1.0) if np.isfinite(found) else 1.0
+
+
+def value_of(hinges: Hinges, z: Array) -> Array:
+    """φ(z) for z ≥ 0, rounded up."""
+    order = np.argsort(hinges.ends)
+    ends, weights = hinges.ends[order], hinges.weights[order]
+    falling = (ends > 0) & np.isfinite(ends)  # a hinge that ends at 0 counts at z = 0 alone
+    drops = np.where(falling, weights / np.where(falling, ends, 1.0), 0.0)
+    beyond = np.where(z > 0, np.searchsorted(ends, z, side="right"), 0)
+    height, fall = (np.append(np.cumsum(one[::-1])[::-1], 0.0)[beyond] for one in (weights, drops))
+    return np.asarray(np.maximum(height * (1.0 + SLACK) - z * fall * (1.0 - SLACK), 0.0))
 
 
 def best_room(ground: Ground, epsilon: float) -> Room:

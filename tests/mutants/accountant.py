@@ -236,8 +236,8 @@ MUTANTS = [
         name="certificate without the neighbour",
         mistake="The gain of a group on the neighbouring data set is bounded from below, not from above.",
         file="privacy/selection/witness.py",
-        old="    _, most = rise(distribution, np.clip(top_q - error, 0.0, 1.0), theirs)\n",
-        new="    most, _ = rise(distribution, np.clip(top_q + error, 0.0, 1.0), theirs - 2 * error)\n",
+        old="    _, most = pgf_increase(distribution, np.clip(top_q - error, 0.0, 1.0), theirs)\n",
+        new="    most, _ = pgf_increase(distribution, np.clip(top_q + error, 0.0, 1.0), theirs - 2 * error)\n",
         tests=("privacy/selection/test_score_orders.py::test_an_error_of_the_masses_counts_against_the_order",),
     ),
     Mutant(

@@ -247,7 +247,7 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
     return turn.holds
 
 
-def dots(
+def discretized(
     profile: Profile,
     reversed_profile: Profile | None = None,
     number: int = 8001,
@@ -259,19 +259,19 @@ def dots(
     return connect_the_dots(grid, values[0], values[-1])
 
 
-def pair_through(removed: Profile, added: Profile, number: int) -> DominatingPair:
+def discretized_pair(removed: Profile, added: Profile, number: int) -> DominatingPair:
     """The pair through ``number`` points of two profiles that are costly to evaluate, one for each direction.
 
     The points are closer together where the profiles fall faster.
     """
     both = (removed,) if added is removed else (removed, added)
-    grid = steps_of(lambda epsilon: np.max([curve(epsilon) for curve in both], axis=0), 0.0, _reach(both), number)
+    grid = adaptive_grid(lambda epsilon: np.max([curve(epsilon) for curve in both], axis=0), 0.0, _reach(both), number)
     values = [np.clip(curve(grid), 0.0, 1.0) for curve in both]
     first = connect_the_dots(grid, values[0], values[-1])
     return DominatingPair(first, first if len(both) == 1 else connect_the_dots(grid, values[1], values[0]))
 
 
-def steps_of(curve: Profile, low: float, high: float, number: int) -> Array:
+def adaptive_grid(curve: Profile, low: float, high: float, number: int) -> Array:
     """Points between which chords of a falling curve cost about the same in ε.
 
     A chord over a gap g, over which the curve falls by a factor of e^{s·g}, costs about s·g²/8.

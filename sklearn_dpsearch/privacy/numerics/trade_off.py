@@ -74,7 +74,7 @@ class TradeOff:
         """False and true positive rates at the corners of the curve with α ≤ β, from α = β on to α = 0."""
         kept = lower_hull(self.epsilons, self.deltas)
         epsilons, deltas = self.epsilons[kept], self.deltas[kept]
-        alpha, power = meetings(epsilons, deltas)
+        alpha, power = line_intersections(epsilons, deltas)
         here = alpha + power < 1.0  # beyond α = β follows the mirror image
         middle = 0.5 * (1.0 - self.advantage())
         rates = np.concatenate([[middle], alpha[here], [0.0]])
@@ -87,7 +87,7 @@ class TradeOff:
         return float(min(np.max(likely * (1.0 - alpha) + rest * power) + ROUNDING, 1.0))
 
 
-def meetings(epsilons: Array, deltas: Array) -> tuple[Array, Array]:
+def line_intersections(epsilons: Array, deltas: Array) -> tuple[Array, Array]:
     """False and true positive rate where each line meets the next one."""
     c = np.exp(epsilons)
     alpha = -np.diff(deltas) / (c[:-1] * np.expm1(np.diff(epsilons)))

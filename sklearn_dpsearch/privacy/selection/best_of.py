@@ -23,7 +23,7 @@ from .._checks import check_kind
 from .._types import Array, ArrayLike
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import Fixed, as_count_distribution
-from ..guarantees.base import NEAR, Guarantee, Statement, as_guarantee, check_parts, pair_through, smallest_epsilon
+from ..guarantees.base import NEAR, Guarantee, Statement, as_guarantee, check_parts, discretized_pair, smallest_epsilon
 from ..guarantees.composition import compose
 from ..guarantees.pure import PureDP
 from ..guarantees.tightest import SmallestOf
@@ -110,8 +110,8 @@ def _refined(grid: Nodes, cells: npt.NDArray[np.bool_]) -> Nodes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TheoremOne(Guarantee):
-    """The guarantee of Theorem 1 alone."""
+class _OfManyRuns(Guarantee):
+    """The best of K runs."""
 
     one_run: Guarantee
     count: CountDistribution
@@ -119,6 +119,11 @@ class TheoremOne(Guarantee):
     def _check(self) -> None:
         check_parts(self, one_run=self.one_run)
         check_kind("count", self.count, CountDistribution, "a distribution of K, e.g. Geometric(10),")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TheoremOne(_OfManyRuns):
+    """The guarantee of Theorem 1 alone."""
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -196,11 +201,11 @@ class TheoremFive(Guarantee):
 def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> DominatingPair:
     """Loss distributions of a profile that is costly to evaluate, known in one or two directions."""
     removed = partial(curve, 0)
-    return pair_through(removed, removed if directions == 1 else partial(curve, 1), POINTS)
+    return discretized_pair(removed, removed if directions == 1 else partial(curve, 1), POINTS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BestOf(SmallestOf):
+class BestOf(SmallestOf, _OfManyRuns):
     """The best of a random number of runs: at each ε the smallest of Theorems 1, 5 and the published bounds.
 
     Parameters
@@ -210,13 +215,6 @@ class BestOf(SmallestOf):
     count : CountDistribution
         Distribution of the number of runs, independent of the data and never released.
     """
-
-    one_run: Guarantee
-    count: CountDistribution
-
-    def _check(self) -> None:
-        check_parts(self, one_run=self.one_run)
-        check_kind("count", self.count, CountDistribution, "a distribution of K, e.g. Geometric(10),")
 
     def _bounds(self) -> dict[str, Guarantee]:
         first = TheoremOne(one_run=self.one_run, count=self.count, neighboring=self.neighboring)

@@ -26,7 +26,7 @@ import numpy as np
 from .._cached_property import cached_property
 from .._checks import check_kind, plain_number, require
 from .._types import Array, Neighboring
-from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts, pair_through
+from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts, discretized_pair
 from ..guarantees.changed_record import CARRIED_OVER, ChangedRecord, as_replace_one
 from ..guarantees.composition import compose, mixture, same_neighbors
 from ..guarantees.pure import PureDP
@@ -112,7 +112,7 @@ class TheoremFour(_TuneThenTrain):
         return self._none_beyond(epsilon, values)
 
     def _pair(self) -> DominatingPair:
-        return pair_through(self.direction(0, ATOMS), self.direction(1, ATOMS), POINTS)
+        return discretized_pair(self.direction(0, ATOMS), self.direction(1, ATOMS), POINTS)
 
 
 def _between(a: float, b: float, weight: float) -> float:

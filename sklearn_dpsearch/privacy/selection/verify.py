@@ -28,10 +28,10 @@ from .witness import (
     ManyGroups,
     Outcomes,
     Tails,
-    always,
     cuts,
     gaussian_tails,
     largest_gain,
+    open_failure,
     probabilities,
     worst_tails,
 )
@@ -156,7 +156,7 @@ def _floor(
 ) -> float:
     """δ of some mechanism; many groups, which take longer, are tried if three groups decide nothing."""
     if epsilon > LARGEST_EPSILON:
-        return always(one_run, distribution)
+        return open_failure(one_run, distribution)
     all_tails = _refuting(one_run)
     three = max((largest_gain(tails, distribution, epsilon) for tails in all_tails), default=0.0)
     if certified <= delta or three * (1.0 - MARGIN) > delta:

@@ -90,7 +90,7 @@ def witness(one_run: Guarantee | Statement, count: CountDistribution | float, ep
     )
     require(epsilon >= 0, "epsilon >= 0", epsilon=epsilon)
     if epsilon > LARGEST_EPSILON:
-        return always(one_run, distribution)
+        return open_failure(one_run, distribution)
     all_tails = worst_tails(one_run)
     three = [largest_gain(tails, distribution, float(epsilon)) for tails in all_tails]
     found = max(*three, *(ManyGroups(tails.outcomes, distribution).gain(float(epsilon)) for tails in all_tails))
@@ -122,7 +122,7 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountDistribution | f
         plain_number("delta", delta),
     )
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
-    if always(one_run, distribution) > delta:
+    if open_failure(one_run, distribution) > delta:
         return np.inf
     all_tails, delta = worst_tails(one_run), max(delta, _least_told(one_run, distribution))
     three = _largest_epsilon(
@@ -148,13 +148,13 @@ def _largest_epsilon(gain: Callable[[float], float], delta: float, start: float,
     return narrowed(kept, turn, within(close, absolute=1e-12)).fails or 0.0
 
 
-def always(one_run: Guarantee, distribution: CountDistribution) -> float:
+def open_failure(one_run: Guarantee, distribution: CountDistribution) -> float:
     """The gain at every ε, from outcomes known to be impossible on one side."""
     share = one_run.delta if isinstance(one_run, ApproxDP) else float(isinstance(one_run, NonPrivate))
-    return float(rise(distribution, np.zeros(1), np.array([share]))[0][0])
+    return float(pgf_increase(distribution, np.zeros(1), np.array([share]))[0][0])
 
 
-def _told_apart(one_run: Guarantee) -> Guarantee:
+def _with_finite_losses(one_run: Guarantee) -> Guarantee:
     """A stronger guarantee with losses below the numeric infinity; its mechanisms also have the given one."""
     if isinstance(one_run, (PureDP, LaplaceDP, BoundedRangeDP, ApproxDP)) and one_run.epsilon > LARGEST_EPSILON:
         return replace(one_run, epsilon=LARGEST_EPSILON)
@@ -176,7 +176,7 @@ def worst_tails(one_run: Guarantee) -> list[Tails]:
         )
     if isinstance(one_run, (GaussianDP, ZCDP)):
         return [gaussian_tails(one_run.mu if isinstance(one_run, GaussianDP) else float(np.sqrt(2.0 * one_run.rho)))]
-    return [cuts(probabilities(pld)) for pld in _told_apart(one_run).pair.directions]
+    return [cuts(probabilities(pld)) for pld in _with_finite_losses(one_run).pair.directions]
 
 
 def gaussian_tails(mu: float) -> Tails:
@@ -259,15 +259,15 @@ def _gain(tails: Tails, distribution: CountDistribution, epsilon: float, c: Arra
     """A(S) − e^ε·A'(S), rounded down."""
     c_other, s_other = tails.lowest(c), tails.highest(s)
     inside = (c + s <= 1.0) & (c_other + s_other <= 1.0)
-    ours, _ = rise(distribution, c, s)
-    _, theirs = rise(distribution, c_other, s_other)
+    ours, _ = pgf_increase(distribution, c, s)
+    _, theirs = pgf_increase(distribution, c_other, s_other)
     return np.where(inside, ours - np.exp(epsilon) * theirs, 0.0)
 
 
 # --- orders of many groups ---------------------------------------------------------------------------------------
 
 
-def rise(distribution: CountDistribution, top: Array, width: Array) -> tuple[Array, Array]:
+def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> tuple[Array, Array]:
     """Bounds on f(1 − top) − f(1 − top − width), from below and from above.
 
     The difference of values cancels for small widths. f is convex: slope times width at either end bounds its rise.
@@ -331,8 +331,8 @@ def _gains(few: Outcomes, counting: int, distribution: CountDistribution, epsilo
     error = few.error
     ours = np.maximum(few.p[counting:] - error, 0.0)
     theirs = few.q[counting:] + error
-    least, _ = rise(distribution, np.clip(top_p + error, 0.0, 1.0), ours)
-    _, most = rise(distribution, np.clip(top_q - error, 0.0, 1.0), theirs)
+    least, _ = pgf_increase(distribution, np.clip(top_p + error, 0.0, 1.0), ours)
+    _, most = pgf_increase(distribution, np.clip(top_q - error, 0.0, 1.0), theirs)
     gains: Array = least - np.exp(epsilon) * most
     return gains
 

@@ -31,7 +31,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.numerics.logspace import safe_exp
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
-from sklearn_dpsearch.privacy.selection.witness import cuts, gaussian_tails, largest_gain, probabilities, rise
+from sklearn_dpsearch.privacy.selection.witness import cuts, gaussian_tails, largest_gain, pgf_increase, probabilities
 from tests.privacy import brute_force
 from tests.privacy.brute_force import random_distribution, random_mechanism
 
@@ -232,5 +232,5 @@ def test_rise_of_the_generating_function_is_bracketed_with_sixty_digits(distribu
         for top in (0.0, 1e-12, 1e-5, 0.3):
             for width in (1e-15, 1e-9, 1e-3, 0.5):
                 exactly = exact(1 - mpmath.mpf(top)) - exact(1 - mpmath.mpf(top) - mpmath.mpf(width))
-                least, most = rise(distribution, np.array(top), np.array(width))
+                least, most = pgf_increase(distribution, np.array(top), np.array(width))
                 assert float(least) <= exactly <= float(most)
