@@ -2,7 +2,7 @@
 
 The rooms, from the top down; each imports only from those below it:
 
-- ``spent``, ``calibration``, ``interop``, ``interchange``: the statement to publish, from a budget to a parameter,
+- ``spent``, ``calibration``, ``interop``, ``dictionaries``: the statement to publish, from a budget to a parameter,
   other accountants, plain dictionaries;
 - ``selection``: a file for each theorem (best of K runs, random subset, threshold, noisy maximum, doubling walk), with
   the published bounds beside it, and certificates of what a search really loses;
