@@ -103,10 +103,11 @@ def test_bounds_are_above_the_exact_divergence_and_the_exact_loss() -> None:
     rng = np.random.default_rng(41)
     orders = np.array([2.0, 3.0, 4.0, 6.0, 9.0, 17.0])
     seen = 0
-    for _ in range(brute_force.size(1500, 150)):
+    for _ in range(brute_force.size(3000, 220)):
         search, fraction = subset_search.of_many_records(rng), float(rng.uniform(0.02, 0.95))
-        parts = [_largest_loss(one, search.number) for one in (search.tune, *search.train)]
-        if not np.all(np.isfinite(parts)):
+        tuned = {trains: one for (trains, validates), one in search.tune.items() if not validates}
+        parts = [_largest_loss(one, search.number) for one in (tuned, *search.train)]
+        if search.validate_guarantee is not None or not np.all(np.isfinite(parts)):
             continue
         tune, train = PureDP(epsilon=parts[0] * (1 + 1e-12)), PureDP(epsilon=max(parts[1:]) * (1 + 1e-12))
         for train_on in VARIANTS:
@@ -118,7 +119,7 @@ def test_bounds_are_above_the_exact_divergence_and_the_exact_loss() -> None:
                 assert np.all(exact <= bound.renyi(orders) + 1e-9)
                 check(bound, p, q)
                 seen += 1
-    assert seen > 30
+    assert seen > 20
 
 
 def _largest_loss(distributions: dict[frozenset[int], np.ndarray], number: int) -> float:
