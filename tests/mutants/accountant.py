@@ -504,7 +504,9 @@ MUTANTS = [
         file="privacy/selection/subset.py",
         old='if self.neighboring == "replace_one" or not self.secret_membership:',
         new="if not self.secret_membership:",
-        tests=("privacy/selection/test_subset.py::test_a_changed_record_and_known_membership_cost_the_average_over_the_coin",),
+        tests=(
+            "privacy/selection/test_subset.py::test_a_changed_record_and_known_membership_cost_the_average_over_the_coin",
+        ),
     ),
     Mutant(
         name="validating record that pays for the score alone",
@@ -512,7 +514,9 @@ MUTANTS = [
         file="privacy/selection/subset.py",
         old="outside = [compose(self.validate, self.train), self.train]",
         new="outside = [self.validate, self.train]",
-        tests=("privacy/selection/test_subset.py::test_a_changed_record_and_known_membership_cost_the_average_over_the_coin",),
+        tests=(
+            "privacy/selection/test_subset.py::test_a_changed_record_and_known_membership_cost_the_average_over_the_coin",
+        ),
     ),
     Mutant(
         name="two ratios in opposite order",
