@@ -24,12 +24,12 @@ CEILINGS = {
     "ledger": 580,
     "nets": 5_685,
     "preprocessing": 840,
-    "privacy": 6_400,
-    "report": 800,
+    "privacy": 5_517,
+    "report": 802,
     "scoring": 1_240,
-    "search": 5_480,
+    "search": 5_475,
 }
-FILES = 299
+FILES = 292
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

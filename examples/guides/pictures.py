@@ -14,7 +14,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from sklearn_dpsearch.privacy import DPSGD, Geometric, Logarithmic, Poisson, best_of, followed_by
+from sklearn_dpsearch.privacy import DPSGD, Geometric, Logarithmic, Poisson, best_of, compose
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from sklearn_dpsearch.report import (
     CostPartsDisplay,
@@ -81,7 +81,7 @@ save("distribution_success")
 # -----------------
 # A search, and one more training of the winner. Together they cost less than what both cost alone.
 spent = PrivacySpent(
-    guarantee=followed_by(search, one_run),
+    guarantee=compose(search, one_run),
     delta=DELTA,
     components=(
         Component(name="best of K runs, K ~ Geometric(10)", guarantee=search),

@@ -22,14 +22,12 @@ def search() -> Guarantee:
 
 def readings(guarantee: Guarantee) -> dict[str, str]:
     """Question by question."""
-    gaussian = guarantee.gaussian_mu()
     return {
         "advantage": up(guarantee.advantage()),
         "found of those used, if 1 of 100 others is accused": up(1 - guarantee.trade_off(0.01)),
         "right about who was used, half of them were": up(guarantee.bayes_risk(0.5, "membership")),
         "right about one of four, all as likely": up(guarantee.bayes_risk(0.25)),
         "right about a number of four digits": up(guarantee.bayes_risk(1e-4), 5),
-        "smallest mu, and its regret": f"{up(gaussian.mu)}, {up(gaussian.regret)}",
     }
 
 

@@ -1,9 +1,9 @@
 """What to hand to the data-protection officer
 ===========================================
 
-A small search, and its statement as a page (HTML), as a text (Markdown) and for machines (JSON). All that it says is
-known without the data, so it can be read before ``fit``. ``python examples/guides/statement.py FOLDER`` writes it to a
-folder; without one, to a new one.
+A small search, and its statement as a page (HTML), as a text (Markdown) and as plain values for machines. All that it
+says is known without the data, so it can be read before ``fit``. ``python examples/guides/statement.py FOLDER`` writes
+it to a folder; without one, to a new one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ search = DPRandomSearchCV(net, {"learning_rate_factor": [0.5, 1.0, 2.0]}, n_iter
 # Before the data
 # ---------------
 # The officer can read what would be released, and at what cost, before anything is spent.
-planned = search.privacy_cost(len(X)).report("json", date="2026-01-31")
+planned = search.privacy_cost(len(X)).report("markdown", date="2026-01-31")
 
 # %%
 # After the fit
@@ -49,16 +49,16 @@ about = {
     "Data set, and who is in it": "569 patients with breast tumours",
     "Intended use of the release": "A second opinion on new tumours",
 }
-for form, name in (("html", "statement.html"), ("markdown", "statement.md"), ("json", "statement.json")):
+for form, name in (("html", "statement.html"), ("markdown", "statement.md")):
     print(search.privacy_spent_.report(form, about=about, date="2026-01-31").save(FOLDER / name))
-print("the same before and after:", str(search.privacy_spent_.report("json", date="2026-01-31")) == str(planned))
+print("the same before and after:", str(search.privacy_spent_.report("markdown", date="2026-01-31")) == str(planned))
 
 # %%
 # Nothing is lost
 # ---------------
-# The JSON gives the guarantee back, which answers for any δ.
-told = json.loads((FOLDER / "statement.json").read_text(encoding="utf-8"))
-guarantee = from_dict(told["statement"]["guarantee"])
+# JSON gives the guarantee back, which answers for any δ.
+written = json.dumps(search.privacy_spent_.to_dict())
+guarantee = from_dict(json.loads(written)["guarantee"])
 print(f"ε = {guarantee.epsilon_at(1e-5):.3f} at δ = 1e-5, {guarantee.epsilon_at(1e-7):.3f} at δ = 1e-7")
 
 # %%

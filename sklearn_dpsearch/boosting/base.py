@@ -28,7 +28,7 @@ from ..preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
 from ..privacy._types import NEIGHBORING, Neighboring
-from ..privacy.mechanisms.rounded_normal import ByteSource
+from ..privacy.mechanisms.bernoulli import RandomBytes
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.numbers import up
 from . import capacity
@@ -293,7 +293,7 @@ class GradientBoosting(CalibratedModel):
         self.partitions_: list[Any] = [tuple(one) for one in partitions]
         self.weights_, self.weight_noise_ = boosted.weights, boosted.noise
 
-    def _noise_source(self, *records_and_generator: Any) -> ByteSource:
+    def _noise_source(self, *records_and_generator: Any) -> RandomBytes:
         """Random bytes of the operating system, or, for tests, of a seed and all that the fit depends on.
 
         Fits that differ in anything have independent noise: with one noise for both, their difference would be exact.
@@ -304,7 +304,7 @@ class GradientBoosting(CalibratedModel):
         of_fit = joblib.hash((type(self).__name__, arguments, *records_and_generator))
         words = check_random_state(seed).randint(2**32, size=8, dtype=np.uint64).tolist()
         words += np.frombuffer(bytes.fromhex(of_fit), np.uint32).tolist()
-        source: ByteSource = np.random.RandomState(words).bytes
+        source: RandomBytes = np.random.RandomState(words).bytes
         return source
 
     def _releases(self, rounds: int) -> Fraction:

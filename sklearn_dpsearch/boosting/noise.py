@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from ..errors import BudgetUnreachableError
 from ..privacy._types import Neighboring
-from ..privacy.mechanisms.rounded_normal import LARGEST_SCALE, ByteSource, rounded_normals
+from ..privacy.mechanisms.bernoulli import RandomBytes
+from ..privacy.mechanisms.rounded_normal import LARGEST_SCALE, rounded_normals
 from .losses import Array, Derivatives, Loss
 
 #: Whole numbers that stand for 1. Sums of 2³³ records stay below 2⁵³, and so exact in double precision.
@@ -145,7 +146,7 @@ class NoisySums:
         Source of the noise.
     """
 
-    def __init__(self, loss: Loss, scale: int, random_bytes: ByteSource) -> None:
+    def __init__(self, loss: Loss, scale: int, random_bytes: RandomBytes) -> None:
         self._loss, self._scale, self._random_bytes = loss, scale, random_bytes
         self._ahead = np.empty(0, np.int64)  # noise that no release had yet
 

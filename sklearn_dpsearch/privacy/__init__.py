@@ -2,7 +2,7 @@
 
 The rooms, from the top down; each imports only from those below it:
 
-- ``spent``, ``calibration``, ``interop``, ``interchange``: the statement to publish, from a budget to a parameter,
+- ``spent``, ``calibration``, ``interop``, ``dictionaries``: the statement to publish, from a budget to a parameter,
   other accountants, plain dictionaries;
 - ``selection``: a file for each theorem (best of K runs, random subset, threshold, noisy maximum, doubling walk), with
   the published bounds beside it, and certificates of what a search really loses;
@@ -35,9 +35,7 @@ from .guarantees.group import for_group
 from .guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
 from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
 from .mechanisms.report_noisy_max import GumbelNoise
-from .selection import subset_replaced as _subset_replaced  # noqa: F401  # as_replace_one of subset searches
 from .selection.best_of import best_of
-from .selection.best_of_then import followed_by
 from .selection.doubling import doubling_search
 from .selection.noisy_max import noisy_max
 from .selection.subset import subset_then_train
@@ -81,7 +79,6 @@ __all__ = [
     "compose",
     "doubling_search",
     "envelope",
-    "followed_by",
     "for_group",
     "from_dict",
     "mixture",

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from decimal import Decimal
-from fractions import Fraction
-from math import inf, isfinite, nextafter
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -33,17 +29,6 @@ def check_neighboring(neighboring: object) -> None:
     require(neighboring in NEIGHBORING, f"neighboring to be one of {NEIGHBORING}", neighboring=neighboring)
 
 
-def without_numpy(value: Any) -> None:
-    """Replace NumPy's numbers in the fields of a frozen dataclass by Python's.
-
-    Single precision would round what is computed from them to seven digits, and small integers wrap around.
-    """
-    for field in fields(value):
-        number = getattr(value, field.name, None)
-        if isinstance(number, np.generic):
-            object.__setattr__(value, field.name, number.item())
-
-
 def check_size_of_delta(name: str, delta: float, n: float) -> None:
     """Raise for a δ that is meaningless for n records, a public number.
 
@@ -57,14 +42,10 @@ def check_size_of_delta(name: str, delta: float, n: float) -> None:
         )
 
 
-#: Fields of guarantees for which a smaller number is the safer one.
-SAFER_BELOW = ("noise_multiplier", "stop_probability")
-
-
 def plain_numbers(value: Any) -> None:
-    """Make floats or ints of all fields of a frozen dataclass that are annotated as numbers, or raise."""
+    """Make Python numbers of all fields of a frozen dataclass that are annotated as numbers, or raise."""
     for field in fields(value):
-        if field.type in ("float", "int"):
+        if field.type in ("float", "int", float, int):
             number = plain_number(field.name, getattr(value, field.name))
             object.__setattr__(value, field.name, number)
 
@@ -73,8 +54,8 @@ def as_numbers(name: str, values: Any) -> Array:
     """A number, or an array of numbers, as floats; anything else raises ``TypeError``."""
     try:
         given = np.asarray(values)
-        if given.dtype.kind in "bUSMmOV":  # booleans, text, dates; objects may be numbers of other kinds
-            given = np.reshape([float(plain_number(name, value)) for value in given.ravel().tolist()], given.shape)
+        if given.dtype.kind not in "iuf" and given.size:
+            raise TypeError
         return np.asarray(given, dtype=float)
     except (TypeError, ValueError):
         raise TypeError(
@@ -84,21 +65,7 @@ def as_numbers(name: str, values: Any) -> Array:
 
 
 def plain_number(name: str, value: Any) -> float:
-    """A number of any kind as a float, rounded to the private side."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, Decimal)):
+    """A Python number: NumPy's integers wrap around, and its single precision would round what follows."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"Found {name}={value!r} ({type(value).__name__}); a number is needed, e.g. {name}=1.")
-    if isinstance(value, float) or (isinstance(value, int) and abs(value) <= 2**53):
-        return value
-    if not isinstance(value, int | Fraction) and not isfinite(value):
-        return float(value)
-    exact = Fraction(value) if isinstance(value, int | Fraction | Decimal) else Fraction(float(value))
-    try:
-        nearest = float(exact)
-    except OverflowError:
-        return inf if exact > 0 else -inf
-    if Fraction(nearest) == exact:
-        return nearest
-    below = Fraction(nearest) < exact
-    if name in SAFER_BELOW:
-        return nearest if below else nextafter(nearest, -inf)
-    return nextafter(nearest, inf) if below else nearest
+    return int(value) if isinstance(value, int | np.integer) else float(value)

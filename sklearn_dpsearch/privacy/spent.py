@@ -174,8 +174,8 @@ class PrivacySpent(Statement, Risk):
 
         Parameters
         ----------
-        format : {"html", "markdown", "json"}
-            A complete page, a text, or plain values for machines.
+        format : {"html", "markdown"}
+            A complete page, or a text.
         about : mapping of str to str, optional
             Facts that only the curator knows: "Curator", "Data set, and who is in it", "Intended use of the release",
             "Who gets the release", "Why this ε and δ", "Contact". What is left out is marked as not stated.

@@ -1,21 +1,29 @@
 """Searches on a random subset of a few records, worked out exactly.
 
-Nothing here uses the accountant's numerics. ``tune[S]`` are the outcome probabilities of tuning on the records S, and
-``train[t][S]`` those of training on S after tuning returned t. The record in question is the last one.
+Nothing here uses the accountant's numerics. ``tune[T, V]`` are the outcome probabilities of tuning that trains on the
+records T and scores on the records V; ``train[t][S]`` those of training on S after tuning returned t. The record in
+question is the last one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
 
-from sklearn_dpsearch.privacy import Guarantee, ProfileDP, envelope
-from sklearn_dpsearch.privacy.selection.subset import TheoremTwo
-from sklearn_dpsearch.privacy.selection.subset_validated import TheoremFour
-from tests.privacy.brute_force import Mechanism, Violation, exact_pair, hockey_stick, random_mechanism
+from sklearn_dpsearch.privacy import Guarantee, ProfileDP, best_of, envelope
+from sklearn_dpsearch.privacy.selection.subset import TheoremFour
+from tests.privacy.brute_force import (
+    Mechanism,
+    Violation,
+    exact_pair,
+    hockey_stick,
+    random_distribution,
+    random_mechanism,
+)
+from tests.privacy.brute_force import release as release_of_best
 
 Records = frozenset[int]
 EPSILONS = np.array([0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0])
@@ -23,12 +31,16 @@ VARIANTS = ("rest", "all")
 
 
 class Search(NamedTuple):
-    """Distributions of both parts on every set of records, how many there are, and the guarantee of each part."""
+    """Distributions of both parts, how many records there are, and what each part promises.
 
-    tune: dict[Records, np.ndarray]
+    Without a guarantee of validation no record outside the subset is used for tuning (Theorem 2).
+    """
+
+    tune: dict[tuple[Records, Records], np.ndarray]
     train: list[dict[Records, np.ndarray]]
     number: int
     tune_guarantee: Guarantee
+    validate_guarantee: Guarantee | None
     train_guarantee: Guarantee
 
 
@@ -37,53 +49,108 @@ def subsets(records: Records) -> Iterator[Records]:
         yield from (frozenset(one) for one in combinations(sorted(records), size))
 
 
-def release(search: Search, records: Records, fraction: float, train_on: str, reveal: str = "") -> np.ndarray:
-    """Probabilities of (result of tuning, result of training); with the last record's coin if ``reveal`` says so."""
-    outcomes: dict[bool, np.ndarray] = {}
-    for subset in subsets(records):
-        weight = fraction ** len(subset) * (1 - fraction) ** (len(records) - len(subset))
-        on = records - subset if train_on == "rest" else records
-        both = np.concatenate([p * distribution[on] for p, distribution in zip(search.tune[subset], search.train)])
-        seen = reveal == "coin" and search.number - 1 in subset
-        outcomes[seen] = outcomes.get(seen, 0.0) + weight * both
-    return np.concatenate([outcomes.get(seen, np.zeros(both.size)) for seen in (False, True)])
+def roles(records: Records, fraction: float, share: float) -> Iterator[tuple[float, Records, Records]]:
+    """Every way in which the records draw their roles: probability, who trains candidates, who validates."""
+    chances = (fraction, (1 - fraction) * share, (1 - fraction) * (1 - share))
+    for drawn in product(range(3), repeat=len(records)):
+        mine = dict(zip(sorted(records), drawn))
+        weight = float(np.prod([chances[role] for role in drawn]))
+        yield weight, *(frozenset(one for one, role in mine.items() if role == wanted) for wanted in (0, 1))
 
 
-def neighbours(search: Search, fraction: float, train_on: str, reveal: str = "") -> tuple[np.ndarray, np.ndarray]:
-    """The distribution of the release with the last record and without it."""
+def release(search: Search, records: Records, fraction: float, share: float, train_on: str) -> np.ndarray:
+    """Probabilities of (result of tuning, result of training), in two rows: the last record outside, and inside."""
+    both = [np.zeros(1), np.zeros(1)]
+    for weight, trains, validates in roles(records, fraction, share):
+        on = records - trains if train_on == "rest" else records
+        rows = [p * distribution[on] for p, distribution in zip(search.tune[trains, validates], search.train)]
+        inside = search.number - 1 in trains
+        both[inside] = both[inside] + weight * np.concatenate(rows)
+    return np.stack(np.broadcast_arrays(*both))
+
+
+def neighbours(
+    search: Search, fraction: float, train_on: str, share: float = 1.0, reveal: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """The distribution of the release with the last record and without it; its coin is told if ``reveal`` says so."""
     everyone = frozenset(range(search.number))
-    with_record = release(search, everyone, fraction, train_on, reveal)
-    without = release(search, everyone - {search.number - 1}, fraction, train_on, reveal)
-    if reveal == "coin":  # without the record its coin is still thrown
-        nobody = without[: without.size // 2]
-        without = np.concatenate([(1 - fraction) * nobody, fraction * nobody])
-    return with_record, without
+    with_record = release(search, everyone, fraction, share, train_on)
+    without = release(search, everyone - {search.number - 1}, fraction, share, train_on)[0]
+    if not reveal:
+        return with_record.sum(axis=0), without
+    return with_record.ravel(), np.concatenate([(1 - fraction) * without, fraction * without])
 
 
 # --- random cases -------------------------------------------------------------------------------------------------
 
 
-def of_one_record(rng: np.random.Generator) -> Search:
-    """Two random mechanisms; training after each result of tuning is one of them with its outcomes renamed."""
-    nobody: Records = frozenset()
-    somebody = frozenset([0])
-    tune, train = random_mechanism(rng), random_mechanism(rng)
-    orders = [rng.permutation(train.p.size) for _ in tune.p]
+def of_one_record(rng: np.random.Generator, order: str = "") -> Search:
+    """One output with two ratios, coupled at random or as ``order`` says; training is one mechanism, renamed."""
+    order = order or str(rng.choice(["together", "apart", "anyhow", "silent"]))
+    without, tuned, scored = two_ratios(rng, order)
+    validation = None if order == "silent" else _exact(scored, without)
+    return _with_training(rng, without, tuned, scored, _exact(tuned, without), validation)
+
+
+def silent(rng: np.random.Generator) -> Search:
+    """One record, and scores that do not depend on it."""
+    return of_one_record(rng, "silent")
+
+
+def of_best_runs(rng: np.random.Generator) -> Search:
+    """Tuning is the best of K runs, each with an outcome and a score; the guarantees are those of Theorem 1."""
+    without, tuned, scored = two_ratios(rng, str(rng.choice(["together", "anyhow"])))
+    scores, count = rng.permutation(without.size), random_distribution(rng).at_least_one()
+    promised = [best_of(_exact(distribution, without), count) for distribution in (tuned, scored)]
+    released = [release_of_best(count, distribution, scores) for distribution in (without, tuned, scored)]
+    return _with_training(rng, *released, *promised)
+
+
+def _with_training(
+    rng: np.random.Generator,
+    without: np.ndarray,
+    tuned: np.ndarray,
+    scored: np.ndarray,
+    tune_guarantee: Guarantee,
+    validate_guarantee: Guarantee | None,
+) -> Search:
+    nobody, somebody = frozenset[int](), frozenset([0])
+    train = random_mechanism(rng)
+    orders = [rng.permutation(train.p.size) for _ in without]
     return Search(
-        {somebody: tune.p, nobody: tune.q},
+        {(nobody, nobody): without, (somebody, nobody): tuned, (nobody, somebody): scored},
         [{somebody: train.p[order], nobody: train.q[order]} for order in orders],
         1,
-        ProfileDP.from_pair(exact_pair(tune)),
+        tune_guarantee,
+        validate_guarantee,
         ProfileDP.from_pair(exact_pair(train)),
     )
 
 
 def of_many_records(rng: np.random.Generator) -> Search:
-    """Two or three records, a different mechanism after each result of tuning; the guarantees are envelopes."""
-    number = int(rng.integers(2, 4))
-    tune = _random_distributions(rng, number)
-    train = [_random_distributions(rng, number) for _ in range(next(iter(tune.values())).size)]
-    return Search(tune, train, number, _envelope([tune], number), _envelope(train, number))
+    """Two records, distributions for every assignment of roles, training that differs after each result of tuning."""
+    number, size = 2, int(rng.integers(2, 5))
+    last, others = number - 1, frozenset(range(number - 1))
+    validates_none = bool(rng.random() < 0.5)
+    tune = {}
+    for trains in subsets(frozenset(range(number))):
+        for validates, distribution in _random_distributions_of(rng, number, size).items():
+            silent_ = (trains, frozenset[int]()) if validates_none else (trains, validates)
+            tune[trains, validates] = tune.get(silent_, distribution)
+    pairs: dict[int, list[Guarantee]] = {0: [], 1: []}
+    for trains, validates in [(t, v) for t in subsets(others) for v in subsets(others - t)]:
+        for role, joined in enumerate([(trains | {last}, validates), (trains, validates | {last})]):
+            pairs[role].append(_exact(tune[joined], tune[trains, validates]))
+    train = [_random_distributions(rng, number) for _ in range(size)]
+    validation = None if validates_none else envelope(pairs[1])
+    return Search(tune, train, number, envelope(pairs[0]), validation, _envelope(train, number))
+
+
+def _random_distributions_of(rng: np.random.Generator, number: int, size: int) -> dict[Records, np.ndarray]:
+    while True:
+        distributions = _random_distributions(rng, number)
+        if next(iter(distributions.values())).size == size:
+            return distributions
 
 
 def _random_distributions(rng: np.random.Generator, number: int) -> dict[Records, np.ndarray]:
@@ -101,12 +168,37 @@ def _random_distributions(rng: np.random.Generator, number: int) -> dict[Records
     return distributions
 
 
+def _exact(distribution: np.ndarray, without: np.ndarray) -> Guarantee:
+    return ProfileDP.from_pair(exact_pair(Mechanism(distribution, without, np.arange(distribution.size))))
+
+
 def _envelope(families: list[dict[Records, np.ndarray]], number: int) -> Guarantee:
     """Of every distribution with the last record against the same without it."""
     last = number - 1
     others = list(subsets(frozenset(range(last))))
-    pairs = [(distributions[one | {last}], distributions[one]) for distributions in families for one in others]
-    return envelope([ProfileDP.from_pair(exact_pair(Mechanism(p, q, np.arange(p.size)))) for p, q in pairs])
+    return envelope([_exact(family[one | {last}], family[one]) for family in families for one in others])
+
+
+def two_ratios(rng: np.random.Generator, order: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distributions of one output: without the record, if it trains, if it validates; with zeros on either side."""
+    size = int(rng.integers(2, 7))
+    without = rng.dirichlet(np.full(size, rng.choice([0.3, 1.0, 5.0])))
+    ratios = [np.exp(rng.normal(size=size) * rng.choice([0.1, 0.6, 2.0])) for _ in range(2)]
+    for ratio in ratios:
+        if rng.random() < 0.25:
+            ratio[rng.integers(size)] = 0.0
+    if order in ("together", "apart"):
+        ratios = [np.sort(ratio) for ratio in ratios]
+    if order == "apart":
+        ratios[1] = ratios[1][::-1]
+    distributions = [without * ratio for ratio in ratios]
+    distributions = [distribution / distribution.sum() for distribution in distributions]
+    impossible = [rng.choice([0.0, 0.02, 0.3]) for _ in distributions]
+    distributions = [
+        np.append((1 - lost) * distribution, lost) for distribution, lost in zip(distributions, impossible)
+    ]
+    without = np.append(without, 0.0)
+    return without, distributions[0], without if order == "silent" else distributions[1]
 
 
 # --- the checker --------------------------------------------------------------------------------------------------
@@ -119,8 +211,8 @@ def check(guarantee: Guarantee, p: np.ndarray, q: np.ndarray) -> float:
     for index, (one, other) in enumerate([(p, q), (q, p)]):
         exact = np.array([hockey_stick(one, other, epsilon) for epsilon in EPSILONS])
         claims = {"delta_at": stated}
-        if isinstance(guarantee, TheoremTwo | TheoremFour):
-            claims["in_direction"] = guarantee.in_direction(index, EPSILONS)
+        if isinstance(guarantee, TheoremFour):
+            claims["direction"] = guarantee.direction(index)(EPSILONS)
         for name, claimed in claims.items():
             if np.any(exact > claimed + 1e-14 * (1 + np.exp(EPSILONS))):
                 worst = int(np.argmax(exact - claimed))

@@ -41,7 +41,6 @@ from sklearn_dpsearch.privacy import (
     compose,
     doubling_search,
     envelope,
-    followed_by,
     for_group,
     from_dict,
     mixture,
@@ -51,10 +50,8 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.dictionaries import _kinds
 from sklearn_dpsearch.privacy.guarantees.least_noise import gaussian_target
-from sklearn_dpsearch.privacy.selection.best_of import TheoremFive, TheoremOne, TheoremSix
-from sklearn_dpsearch.privacy.selection.best_of_then import TheoremOneThen
-from sklearn_dpsearch.privacy.selection.subset import TheoremTwo
-from sklearn_dpsearch.privacy.selection.subset_validated import TheoremFour
+from sklearn_dpsearch.privacy.selection.best_of import TheoremFive, TheoremOne
+from sklearn_dpsearch.privacy.selection.subset import TheoremFour
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from sklearn_dpsearch.scoring.noise import DiscreteGaussianNoise, Sensitivity
@@ -101,11 +98,8 @@ GUARANTEES: list[Guarantee] = [
     best_of(PureDP(epsilon=calibrate(lambda e: best_of(PureDP(epsilon=e), 5), 1.0, 0.0)), 5),
     *(TheoremOne(one_run=PURE, count=distribution) for distribution in DISTRIBUTIONS),
     TheoremFive(first=TheoremOne(one_run=PURE, count=Geometric(3))),
-    TheoremSix(first=TheoremOne(one_run=PURE, count=Poisson(9))),
     best_of(compose(RUN, PureDP(epsilon=0.1)), Geometric(4)),
-    followed_by(best_of(RUN, Geometric(4)), PURE),
-    TheoremOneThen(first=TheoremOne(one_run=PURE, count=Poisson(3)), after=PURE),
-    TheoremTwo(tune=PURE, train=PURE, fraction=0.1, train_on="rest"),
+    TheoremFour(tune=PURE, train=PURE, fraction=0.1, train_on="rest"),
     TheoremThree(one_run=PURE, stop_probability=0.2),
     TheoremFour(tune=PURE, validate=PURE, train=PURE, fraction=0.1, share=0.5, train_on="all"),
 ]

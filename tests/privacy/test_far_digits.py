@@ -24,7 +24,6 @@ from sklearn_dpsearch.privacy import (
     RenyiDP,
     best_of,
     compose,
-    followed_by,
     witness_epsilon,
 )
 from sklearn_dpsearch.privacy.guarantees.values import ORDERS
@@ -150,7 +149,6 @@ def test_nesting_never_makes_epsilon_smaller(base: Guarantee, distribution: Coun
     hardly_any = FromPMF(np.array([0.0, 1 - 1e-9, 1e-9]))
     inside = (
         compose(search, nothing),
-        followed_by(search, nothing),
         compose(search, GaussianDP(mu=0.01)),
         best_of(search, hardly_any),
         best_of(search, Geometric(2)),

@@ -93,7 +93,6 @@ CALLS: dict[str, Callable[[np.random.Generator], Any]] = {
     "mixture": lambda r: privacy.mixture([guarantee(r), guarantee(r)], [number(r), number(r)]),
     "envelope": lambda r: privacy.envelope([guarantee(r), guarantee(r)]).delta_at(0.5),
     "best_of": lambda r: privacy.best_of(guarantee(r), one_of(r, DISTRIBUTIONS)),
-    "followed_by": lambda r: privacy.followed_by(guarantee(r), guarantee(r)),
     "until_above": lambda r: privacy.until_above(guarantee(r), number(r)),
     "subset_then_train": lambda r: privacy.subset_then_train(guarantee(r), guarantee(r), number(r)),
     "as_replace_one": lambda r: privacy.as_replace_one(guarantee(r)).delta_at(0.5),

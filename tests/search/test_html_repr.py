@@ -46,9 +46,9 @@ def test_the_statement_names_what_is_released_and_nothing_else(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_report_is_the_same_before_the_data_and_after_any_data(name):
-    reports = {str(SEARCHES[name]().privacy_cost(len(X)).report("json", date=DAY))}
+    reports = {str(SEARCHES[name]().privacy_cost(len(X)).report("markdown", date=DAY))}
     for records, labels in ((X, y), (OTHER_X, OTHER_Y)):
-        reports.add(str(SEARCHES[name]().fit(records, labels).privacy_spent_.report("json", date=DAY)))
+        reports.add(str(SEARCHES[name]().fit(records, labels).privacy_spent_.report("markdown", date=DAY)))
     assert len(reports) == 1
 
 

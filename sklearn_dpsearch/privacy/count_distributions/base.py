@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import integrate
 
 from .._cached_property import cached_property
-from .._checks import as_numbers, check_kind, plain_number, plain_numbers, require, without_numpy
+from .._checks import as_numbers, check_kind, plain_number, plain_numbers, require
 from .._types import Array, ArrayLike
 from .inverse_cdf import RandomBits, Steps, draw, quantile, steps_of
 
@@ -37,7 +37,6 @@ class CountDistribution(ABC):
             """E K."""
 
     def __post_init__(self) -> None:
-        without_numpy(self)
         plain_numbers(self)
         self._check()
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cache, lru_cache
-from inspect import signature
 from typing import Any, TypeAlias, overload
 
 import numpy as np
 
-from ...errors import MixedNeighborsError, PrivacyError, did_you_mean
+from ...errors import MixedNeighborsError, PrivacyError
 from .._cached_property import cached_property
-from .._checks import as_numbers, check_kind, check_neighboring, plain_numbers, require, without_numpy
+from .._checks import as_numbers, check_kind, check_neighboring, plain_numbers, require
 from .._types import Array, ArrayLike, Neighboring, Numbers
 from ..numerics import basic_mechanisms
 from ..numerics.inversion import bracket, crossing, geometric
@@ -57,42 +56,13 @@ def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
     found = value.guarantee if isinstance(value, Statement) else value
     if isinstance(found, Guarantee):
         return found
-    if isinstance(value, type) and issubclass(value, Guarantee):
-        raise TypeError(
-            f"Found the class {value.__name__} as {name}; a value is needed. Write {_call(value, ('...',), {})}."
-        )
-    if isinstance(getattr(value, "privacy_spent_", None), Statement):
-        raise TypeError(
-            f"Found {type(value).__name__} as {name}; a guarantee is needed. Give what its fit cost: privacy_spent_."
-        )
     raise TypeError(
         f"Found {value!r} ({type(value).__name__}) as {name}; a guarantee from sklearn_dpsearch.privacy is needed. "
-        "Write e.g. PureDP(epsilon=1.0)."
+        "Write e.g. PureDP(epsilon=1.0), or give the privacy_spent_ of what has been fitted."
     )
 
 
-def _call(kind: type, positional: tuple[object, ...], named: dict[str, object]) -> str:
-    """Source text of a guarantee with these parameters."""
-    names = [field.name for field in fields(kind) if field.init and field.name not in ("neighboring", *named)]
-    given = [*zip(names, positional), *((name, value) for name, value in named.items())]
-    return f"{kind.__name__}({', '.join(f'{name}={value}' for name, value in given)})"
-
-
-def _how_to_build(kind: type, positional: tuple[object, ...], named: dict[str, object], error: TypeError) -> str:
-    """Message for parameters that were not given by name: the mistake and the call to write."""
-    if positional:
-        found = ", ".join([*map(repr, positional), *(f"{name}={value!r}" for name, value in named.items())])
-        return (
-            f"Found {kind.__name__}({found}); the parameters of a guarantee are given by name. Write "
-            f"{_call(kind, positional, named)}."
-        )
-    known = [field.name for field in fields(kind)]
-    wrong = [name for name in named if name not in known]
-    hint = did_you_mean(wrong[0], known) if wrong else ""
-    return f"{kind.__name__}: {error}. Its parameters are {', '.join(known)}.{hint}"
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)  # of a class that is no dataclass each object is one of its own
 class Guarantee(Risk):
     """A differential-privacy guarantee under one neighbouring relation.
 
@@ -105,18 +75,7 @@ class Guarantee(Risk):
 
     neighboring: Neighboring = "add_remove"
 
-    def __new__(cls, *positional: object, **named: object) -> Guarantee:
-        """Refuse parameters that are not given by name."""
-        try:
-            if positional or not named.keys() <= cls.__dataclass_fields__.keys():  # copies have no arguments
-                signature(cls.__init__).bind(None, *positional, **named)
-        except TypeError as error:
-            raise TypeError(_how_to_build(cls, positional, named, error)) from None
-        _compare_by_identity_if_no_dataclass(cls)
-        return super().__new__(cls)
-
     def __post_init__(self) -> None:
-        without_numpy(self)
         plain_numbers(self)
         check_neighboring(self.neighboring)
         self._check()
@@ -203,13 +162,6 @@ class Guarantee(Risk):
         """Upper bound of ``_profile`` that skips costly bounds, which only pay where δ is above ``NEAR``."""
         return self._profile(epsilon)
 
-    def _roughly(self) -> Guarantee:
-        """A looser guarantee that is faster to compute; this guarantee itself if there is none."""
-        found = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
-        rough = {name: _rough_part(part) for name, part in found.items()}
-        changed = {name: part for name, part in rough.items() if part is not found[name]}
-        return replace(self, **changed) if changed else self
-
     def _none_beyond(self, epsilon: Array, values: Array) -> Array:
         """Set a profile to 0 from the largest loss on, if known, because numerics stop a little above 0."""
         return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
@@ -239,16 +191,6 @@ class Guarantee(Risk):
         self.__dict__.update(state)
 
 
-def _rough_part(part: Any) -> Any:
-    """A rougher guarantee, or a tuple with rougher guarantees; any other value unchanged."""
-    if isinstance(part, Guarantee):
-        return part._roughly()
-    if not isinstance(part, tuple):
-        return part
-    rough = tuple(map(_rough_part, part))
-    return part if all(one is other for one, other in zip(rough, part)) else rough
-
-
 def check_parts(whole: Guarantee, **parts: object) -> None:
     """Raise unless each part is a guarantee under the relation of the whole."""
     for name, part in parts.items():
@@ -259,17 +201,6 @@ def check_parts(whole: Guarantee, **parts: object) -> None:
                 f"Found {type(whole).__name__} under neighboring={whole.neighboring!r} and in it {name}={part!r}; "
                 "one relation is needed for all. Give both the same neighboring, or use as_replace_one(guarantee)."
             )
-
-
-def _compare_by_identity_if_no_dataclass(kind: type[Guarantee]) -> None:
-    """Compare guarantees of a user's own class by identity, unless the class defines a comparison.
-
-    The inherited comparison ignores fields of a class that is no dataclass: two different guarantees would seem equal,
-    and one be reported with the ε of the other.
-    """
-    if not {"__dataclass_fields__", "__eq__"} & vars(kind).keys():
-        kind.__eq__ = object.__eq__  # type: ignore[method-assign]
-        kind.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
 def _epsilon_of(guarantee: Guarantee, delta: float) -> float:
@@ -316,7 +247,7 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
     return turn.holds
 
 
-def dots(
+def discretized(
     profile: Profile,
     reversed_profile: Profile | None = None,
     number: int = 8001,
@@ -328,19 +259,19 @@ def dots(
     return connect_the_dots(grid, values[0], values[-1])
 
 
-def pair_through(removed: Profile, added: Profile, number: int) -> DominatingPair:
+def discretized_pair(removed: Profile, added: Profile, number: int) -> DominatingPair:
     """The pair through ``number`` points of two profiles that are costly to evaluate, one for each direction.
 
     The points are closer together where the profiles fall faster.
     """
     both = (removed,) if added is removed else (removed, added)
-    grid = steps_of(lambda epsilon: np.max([curve(epsilon) for curve in both], axis=0), 0.0, _reach(both), number)
+    grid = adaptive_grid(lambda epsilon: np.max([curve(epsilon) for curve in both], axis=0), 0.0, _reach(both), number)
     values = [np.clip(curve(grid), 0.0, 1.0) for curve in both]
     first = connect_the_dots(grid, values[0], values[-1])
     return DominatingPair(first, first if len(both) == 1 else connect_the_dots(grid, values[1], values[0]))
 
 
-def steps_of(curve: Profile, low: float, high: float, number: int) -> Array:
+def adaptive_grid(curve: Profile, low: float, high: float, number: int) -> Array:
     """Points between which chords of a falling curve cost about the same in ε.
 
     A chord over a gap g, over which the curve falls by a factor of e^{s·g}, costs about s·g²/8.

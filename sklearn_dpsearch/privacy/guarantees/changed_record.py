@@ -21,7 +21,7 @@ import numpy as np
 from .._checks import check_kind, require
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, symmetric
-from .base import Guarantee, Statement, as_guarantee, dots
+from .base import Guarantee, Statement, as_guarantee, discretized
 from .composition import Composition, compose
 from .pure import BoundedRangeDP, LaplaceDP, PureDP
 from .values import DPSGD, ZCDP, GaussianDP, NonPrivate, RenyiDP
@@ -102,7 +102,7 @@ class ChangedRecord(Guarantee):
 
     def _pair(self) -> DominatingPair:
         """The pair, equal for both orders, as either record may be the removed one."""
-        return symmetric(dots(partial(delta_of_two_steps, self.presence.pair), number=POINTS))
+        return symmetric(discretized(partial(delta_of_two_steps, self.presence.pair), number=POINTS))
 
 
 def delta_of_two_steps(pair: DominatingPair, epsilon: Array) -> Array:

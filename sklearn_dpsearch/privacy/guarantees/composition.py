@@ -40,7 +40,7 @@ def same_neighbors(guarantees: Sequence[Guarantee]) -> str:
     return relations[0]
 
 
-def _several(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> list[Guarantee]:
+def _as_guarantees(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> list[Guarantee]:
     """Each of several guarantees, checked."""
     if isinstance(guarantees, Guarantee | Statement):
         raise TypeError(
@@ -84,7 +84,7 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
     GaussianDP(neighboring='add_remove', mu=5.0)
     """
     require(len(guarantees) > 0, "at least one guarantee", number=0)
-    given = _several(guarantees)
+    given = _as_guarantees(guarantees)
     same_neighbors(given)
     flat = [
         part
@@ -201,7 +201,7 @@ def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], w
     Guarantee
         Of the mechanism that draws.
     """
-    given, shares = _several(guarantees), as_numbers("weights", weights)
+    given, shares = _as_guarantees(guarantees), as_numbers("weights", weights)
     require(shares.shape == (len(given),) != (0,), "as many weights as guarantees", weights=weights, number=len(given))
     require(
         bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9, "weights >= 0 with sum 1", total=float(shares.sum())
@@ -291,7 +291,7 @@ def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) 
     Guarantee
         Never better than any of them.
     """
-    given = _several(guarantees)
+    given = _as_guarantees(guarantees)
     require(len(given) > 0, "at least one guarantee", number=0)
     same_neighbors(given)
     different = tuple(dict.fromkeys(given))

@@ -24,7 +24,7 @@ from .._types import Array
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.exact_numbers import float_above
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution
-from .base import Guarantee, Statement, as_guarantee, check_parts, dots
+from .base import Guarantee, Statement, as_guarantee, check_parts, discretized
 from .changed_record import delta_of_two_steps
 from .pure import BoundedRangeDP, LaplaceDP, PureDP
 from .values import ZCDP, GaussianDP, NonPrivate
@@ -125,10 +125,10 @@ def joined(first: DominatingPair, second: DominatingPair) -> DominatingPair:
     """The pair of the ends of two joined chains."""
     removed = _two_steps(first.removed, second.removed)
     if all(pair.removed is pair.added for pair in (first, second)):
-        above = dots(removed, number=POINTS)
+        above = discretized(removed, number=POINTS)
         return DominatingPair(above, above)
     added = _two_steps(second.added, first.added)
-    return DominatingPair(dots(removed, added, POINTS), dots(added, removed, POINTS))
+    return DominatingPair(discretized(removed, added, POINTS), discretized(added, removed, POINTS))
 
 
 def _two_steps(first: LossDistribution, second: LossDistribution) -> Callable[[Array], Array]:

@@ -1,4 +1,4 @@
-"""Bounds on attacks: error rates, advantage, success with a prior, and the closest Gaussian guarantee."""
+"""Bounds on attacks: error rates, advantage, and success with a prior."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import overload
 
 import numpy as np
 
-from .._checks import as_numbers, plain_number, require
+from .._checks import as_numbers, require
 from .._types import Array, ArrayLike, Numbers
-from ..numerics.trade_off import GaussianFit, TradeOff
+from ..numerics.trade_off import TradeOff
 
 
 class Risk(ABC):
@@ -77,25 +77,6 @@ class Risk(ABC):
         require(isinstance(attack, str) and attack in ATTACKS, f"attack to be one of {tuple(ATTACKS)}", attack=attack)
         values = np.array([ATTACKS[attack](self._trade_off, float(one)) for one in priors.ravel()])
         return float(values[0]) if priors.ndim == 0 else values.reshape(priors.shape)
-
-    def gaussian_mu(self, slack: float = 1e-9) -> GaussianFit:
-        """Smallest μ of a Gaussian guarantee that covers the whole profile, except for a probability ``slack``.
-
-        Parameters
-        ----------
-        slack : float
-            Additional probability of an open failure, 0 ≤ slack < 1. With 0 most numerical profiles have no μ, such as
-            that of DP-SGD, because their far tail is a mass at infinity.
-
-        Returns
-        -------
-        GaussianFit
-            ``mu`` (infinite if none covers), ``regret`` (distance of the Gaussian curve from this one: below 0.01 they
-            nearly agree) and ``slack``.
-        """
-        slack = plain_number("slack", slack)
-        require(0 <= slack < 1, "0 <= slack < 1", slack=slack)
-        return self._trade_off.gaussian(slack)
 
 
 #: Bound on the probability of being right, by the kind of attack.

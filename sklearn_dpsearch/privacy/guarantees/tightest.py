@@ -13,7 +13,7 @@ from ...errors import PrivacyError
 from .._cached_property import cached_property
 from .._types import Array, ArrayLike
 from ..numerics.loss_distribution import DominatingPair
-from .base import LARGEST_EPSILON, Guarantee, pair_through, smallest_epsilon
+from .base import LARGEST_EPSILON, Guarantee, discretized_pair, smallest_epsilon
 
 #: Points at which the smallest of several profiles is evaluated in compositions.
 POINTS = 1000
@@ -67,26 +67,23 @@ class SmallestOf(Guarantee):
 
     def _smallest(self, profiles: list[Array], epsilon: Array) -> Array:
         values: Array = np.min(profiles, axis=0)
-        return np.minimum(values, self.pair.delta_at(epsilon)) if self._cross else values
+        return np.minimum(values, self.pair.delta_at(epsilon)) if self._bounds_cross else values
 
     def _epsilon(self, delta: float) -> float:
         least = min(bound._epsilon(delta) for bound in self.bounds.values())
-        if delta == 0 or not self._cross:
+        if delta == 0 or not self._bounds_cross:
             return least
         return min(least, smallest_epsilon(self.pair.delta_at, delta))
 
     @cached_property
-    def _cross(self) -> bool:
+    def _bounds_cross(self) -> bool:
         """True if several bounds are each the smallest somewhere.
 
         A true profile is convex in e^ε, so it is also below the chords between two bounds. The pair has these chords,
         and this guarantee uses them too: otherwise a composition of the pair could seem to lose less.
         """
-        return self._bounds_cross()
-
-    def _bounds_cross(self) -> bool:
         compared = self._in_pair
-        if len(compared) == 1 or not self.pair_of_all:
+        if len(compared) == 1:
             return False
         _, *others = compared
         places = np.unique([min(bound.epsilon_at(delta), LARGEST_EPSILON) for bound in others for delta in COMPARED])
@@ -96,7 +93,8 @@ class SmallestOf(Guarantee):
     @property
     def _in_pair(self) -> list[Guarantee]:
         """The bounds that make up the pair."""
-        return list(self.bounds.values())
+        bounds = list(self.bounds.values())
+        return bounds if self.pair_of_all else bounds[:1]
 
     def _pair(self) -> DominatingPair:
         bounds = self._in_pair
@@ -105,7 +103,7 @@ class SmallestOf(Guarantee):
         removed, added = (partial(_smallest_in_direction, bounds, name) for name in ("removed", "added"))
         if all(bound.pair.removed is bound.pair.added for bound in bounds):
             added = removed
-        return pair_through(removed, added, POINTS)
+        return discretized_pair(removed, added, POINTS)
 
 
 def _smallest_in_direction(bounds: list[Guarantee], direction: str, epsilon: Array) -> Array:

@@ -15,7 +15,7 @@ from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, connect_the_dots, symmetric
 from ..numerics.pld_conversion import pair_from_pld
-from .base import Guarantee, dots
+from .base import Guarantee, discretized
 from .serialization import written
 
 #: Rényi orders at which curves are tabulated.
@@ -84,7 +84,7 @@ class ZCDP(Guarantee):
         return basic_mechanisms.delta_of_zcdp(self.rho, epsilon)
 
     def _pair(self) -> DominatingPair:
-        return symmetric(dots(self._profile))
+        return symmetric(discretized(self._profile))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +201,7 @@ class RenyiDP(Guarantee):
         return basic_mechanisms.delta_of_renyi(orders, least[:-1], epsilon)
 
     def _pair(self) -> DominatingPair:
-        return symmetric(dots(self._profile))
+        return symmetric(discretized(self._profile))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,7 +319,7 @@ class ProfileDP(Guarantee):
         return clipped
 
     def _pair(self) -> DominatingPair:
-        return self.given_pair if self.given_pair is not None else symmetric(dots(self._profile))
+        return self.given_pair if self.given_pair is not None else symmetric(discretized(self._profile))
 
 
 @written.register

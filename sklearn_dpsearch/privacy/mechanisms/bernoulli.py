@@ -43,7 +43,7 @@ def _bernoulli(n: int, rest: Fraction, random_bytes: RandomBytes) -> npt.NDArray
     success, undecided = np.full(n, rest == 1), np.arange(n)
     while 0 < rest < 1 and undecided.size:
         digits, rest = divmod(rest * 2**64, 1)
-        drawn = _words(undecided.size, random_bytes)
+        drawn = words(undecided.size, random_bytes)
         success[undecided] = drawn < np.uint64(digits)
         undecided = undecided[drawn == np.uint64(digits)]  # without digits left, equal is not below
     return success
@@ -58,9 +58,9 @@ def uniform_integers(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArr
 
 def _integers(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray[np.int64]:
     limit = np.uint64((2**63 // below) * below)
-    found = _words(n, random_bytes) >> np.uint64(1)
+    found = words(n, random_bytes) >> np.uint64(1)
     while (again := np.flatnonzero(found >= limit)).size:
-        found[again] = _words(again.size, random_bytes) >> np.uint64(1)
+        found[again] = words(again.size, random_bytes) >> np.uint64(1)
     return (found % np.uint64(below)).astype(np.int64)
 
 
@@ -72,5 +72,6 @@ def _in_blocks(n: int, kind: npt.DTypeLike, drawn: Callable[[int], npt.NDArray[A
     return found
 
 
-def _words(n: int, random_bytes: RandomBytes) -> npt.NDArray[np.uint64]:
+def words(n: int, random_bytes: RandomBytes) -> npt.NDArray[np.uint64]:
+    """n random words of 64 bits."""
     return np.frombuffer(random_bytes(8 * n), dtype="<u8").astype(np.uint64)

@@ -11,8 +11,7 @@ drawn, and the quantile is computed to as many digits.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -20,9 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .._checks import require
+from .bernoulli import RandomBytes, words
 
-#: Source of random bytes: a number of bytes ↦ the bytes.
-ByteSource: TypeAlias = Callable[[int], bytes]
 #: Bound on |error of ``ndtri``| ÷ (1 + |quantile|): fifty times the largest error that tests find.
 ACCURACY = 2.0**-46
 #: √(π/2) / 2, rounded up: half of Mills' ratio (tail ÷ density) at 0, its largest value at z ≥ 0.
@@ -33,7 +31,7 @@ WORD = 64
 LARGEST_SCALE = 2**40
 
 
-def rounded_normals(scale: int, size: int, random_bytes: ByteSource = secrets.token_bytes) -> NDArray[np.int64]:
+def rounded_normals(scale: int, size: int, random_bytes: RandomBytes = secrets.token_bytes) -> NDArray[np.int64]:
     """round(Z) of independent Z ~ N(0, scale²), shape (size,).
 
     Parameters
@@ -59,8 +57,8 @@ def rounded_normals(scale: int, size: int, random_bytes: ByteSource = secrets.to
     array([ 535, -196, -179])
     """
     require(1 <= scale <= LARGEST_SCALE, "1 <= scale <= 2**40", scale=scale)
-    words = _words(size, random_bytes)
-    tails = words >> np.uint64(1)
+    drawn = words(size, random_bytes)
+    tails = drawn >> np.uint64(1)
     counts = tails.astype(np.float64)
     quantiles = -ndtri((counts + 0.5) * 2.0**-WORD)
     values = scale * quantiles
@@ -69,18 +67,14 @@ def rounded_normals(scale: int, size: int, random_bytes: ByteSource = secrets.to
     rounded = np.floor(values + 0.5)
     for place in np.flatnonzero(np.abs(values - np.floor(values) - 0.5) <= errors):
         rounded[place] = _refined(scale, int(tails[place]), random_bytes)
-    return np.asarray(np.where(words & np.uint64(1), -rounded, rounded), np.int64)
+    return np.asarray(np.where(drawn & np.uint64(1), -rounded, rounded), np.int64)
 
 
-def _words(size: int, random_bytes: ByteSource) -> NDArray[np.uint64]:
-    return np.frombuffer(random_bytes(WORD // 8 * size), dtype="<u8").astype(np.uint64)
-
-
-def _refined(scale: int, tail: int, random_bytes: ByteSource) -> int:
+def _refined(scale: int, tail: int, random_bytes: RandomBytes) -> int:
     """Round the deviate of a tail probability in [tail, tail + 1]·2⁻⁶⁴ with as many further bits as it takes."""
     bits = WORD
     while True:
-        tail, bits = tail << WORD | int(_words(1, random_bytes)[0]), bits + WORD
+        tail, bits = tail << WORD | int(words(1, random_bytes)[0]), bits + WORD
         with mpmath.workprec(3 * bits):
             slack = mpmath.ldexp(scale, -bits)  # far above the rounding of three times as many bits
             least, most = _deviate(scale, tail + 1, bits) - slack, _deviate(scale, tail, bits) + slack

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from .._cached_property import cached_property
 from .._types import Array
@@ -31,27 +29,6 @@ NEGLIGIBLE = 1e-13
 TOLERANCE = 1e-4
 #: Cells with which the search for lines begins, and how often they are halved at most.
 CELLS, HALVINGS = 64, 24
-#: Points of a Gaussian curve at which its regret is measured.
-POINTS = 2**18
-
-
-class GaussianFit(NamedTuple):
-    """The smallest Gaussian curve below a trade-off curve.
-
-    Parameters
-    ----------
-    mu : float
-        μ, rounded up; infinite if there is none.
-    regret : float
-        Distance of the two curves, rounded up: the least r with which moving the better curve by r towards larger
-        rates of both errors brings it below the Gaussian one. 1 if there is no μ.
-    slack : float
-        Additional probability of failing openly.
-    """
-
-    mu: float
-    regret: float
-    slack: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +74,7 @@ class TradeOff:
         """False and true positive rates at the corners of the curve with α ≤ β, from α = β on to α = 0."""
         kept = lower_hull(self.epsilons, self.deltas)
         epsilons, deltas = self.epsilons[kept], self.deltas[kept]
-        alpha, power = meetings(epsilons, deltas)
+        alpha, power = line_intersections(epsilons, deltas)
         here = alpha + power < 1.0  # beyond α = β follows the mirror image
         middle = 0.5 * (1.0 - self.advantage())
         rates = np.concatenate([[middle], alpha[here], [0.0]])
@@ -109,42 +86,8 @@ class TradeOff:
         alpha, power = self.corners  # where α ≤ β, which is better for guessing what is likely
         return float(min(np.max(likely * (1.0 - alpha) + rest * power) + ROUNDING, 1.0))
 
-    def gaussian(self, slack: float) -> GaussianFit:
-        """The smallest μ with (1 − s)·G_μ(α/(1 − s)) ≤ f(α) for all α, s the slack, and its regret.
 
-        Between two corners f is a line and the Gaussian curve is convex: it lies below its chord, and so below f, if it
-        does at the corners.
-        """
-        mu = self._mu_of_corners(slack)
-        return GaussianFit(mu, self._regret(mu, slack) if np.isfinite(mu) else 1.0, slack)
-
-    def _mu_of_corners(self, slack: float) -> float:
-        alpha, power = self.corners
-        bound = power > slack  # elsewhere the slack alone covers the corner
-        power = np.minimum((power[bound] - slack) / (1.0 - slack), 1.0)
-        with np.errstate(invalid="ignore"):
-            needed = special.ndtri(power) - special.ndtri(np.minimum(alpha[bound] / (1.0 - slack), 1.0))
-        needed = np.where(np.isnan(needed), np.inf, needed)  # both rates are 1: the curve is trivial
-        return float(max(np.max(needed, initial=0.0), 0.0) * (1.0 + ROUNDING))
-
-    def _regret(self, mu: float, slack: float) -> float:
-        """Largest distance along α = β + constant; on every cell both curves are taken at the worse end."""
-        apart, ours = self._by_difference()
-        quantile = np.linspace(-9.0, 9.0 + mu, POINTS)
-        theirs = (1.0 - slack) * special.ndtr(-quantile)
-        difference = (1.0 - slack) * special.ndtr(quantile - mu) - theirs
-        gap = np.interp(difference[:-1], apart, ours) - theirs[1:]
-        return float(np.clip(np.max(gap), 0.0, 1.0))
-
-    def _by_difference(self) -> tuple[Array, Array]:
-        """β − α at the corners of the whole curve, rising, and α there."""
-        alpha, power = self.corners
-        alpha, beta = np.append(alpha, 1.0 - power[::-1]), np.append(1.0 - power, alpha[::-1])
-        order = np.argsort(beta - alpha, kind="stable")
-        return (beta - alpha)[order], alpha[order]
-
-
-def meetings(epsilons: Array, deltas: Array) -> tuple[Array, Array]:
+def line_intersections(epsilons: Array, deltas: Array) -> tuple[Array, Array]:
     """False and true positive rate where each line meets the next one."""
     c = np.exp(epsilons)
     alpha = -np.diff(deltas) / (c[:-1] * np.expm1(np.diff(epsilons)))

@@ -42,16 +42,6 @@ class Hinges:
         delta = np.concatenate([np.sum(pld.delta_at(chunk) * self.weights, axis=1) for chunk in chunks])
         return np.minimum(np.reshape(delta, np.shape(epsilon)), 1.0)
 
-    def at(self, z: Array) -> Array:
-        """φ(z) for z ≥ 0, rounded up."""
-        order = np.argsort(self.ends)
-        ends, weights = self.ends[order], self.weights[order]
-        falling = (ends > 0) & np.isfinite(ends)  # a hinge that ends at 0 counts at z = 0 alone
-        drops = np.where(falling, weights / np.where(falling, ends, 1.0), 0.0)
-        beyond = np.where(z > 0, np.searchsorted(ends, z, side="right"), 0)
-        height, fall = (np.append(np.cumsum(one[::-1])[::-1], 0.0)[beyond] for one in (weights, drops))
-        return np.asarray(np.maximum(height * (1.0 + SLACK) - z * fall * (1.0 - SLACK), 0.0))
-
     def thinned(self, every: int) -> Hinges:
         """One hinge in ``every``, and the last: chords of a convex function lie above it."""
         bends = np.isfinite(self.ends)
@@ -66,14 +56,6 @@ class Hinges:
         values = np.append(weights.sum(), np.maximum(beyond[0] - ends * beyond[1], 0.0)[kept])
         chords = through(np.append(0.0, ends[kept]), values)
         return Hinges(np.append(chords.weights, self.weights[~bends]), np.append(chords.ends, self.ends[~bends]))
-
-    def lines(self) -> AffineLines:
-        """The lines whose largest is φ."""
-        with np.errstate(divide="ignore"):
-            drops = np.where(np.isfinite(self.ends), self.weights / self.ends, 0.0)
-        order = np.argsort(self.ends)
-        height, fall = (np.cumsum(one[order][::-1])[::-1] for one in (self.weights, drops))
-        return AffineLines(height * (1.0 + SLACK), fall * (1.0 - SLACK))
 
 
 def through(points: Array, values: Array) -> Hinges:

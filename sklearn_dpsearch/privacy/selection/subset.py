@@ -1,21 +1,23 @@
-r"""Tune on a random subset, then train: Theorem 2 and the smallest of all known bounds.
+r"""Tune on a random subset, then train: Theorems 2 and 4, and the smallest of all known bounds.
 
-Every record joins the subset independently with probability q. Let X and Y be the likelihood ratios (with the
-record ÷ without it) of independent dominating pairs of tuning and of training.
+Every record independently joins the subset with probability q, and otherwise validates with probability v. X, V and Y
+are the likelihood ratios (with the record ÷ without it) of dominating pairs: of tuning if the record trains candidates,
+of tuning if the record validates candidates, and of the final training.
 
-**Theorem 2.** The release of both has the dominating likelihood ratio q·X + (1−q)·Y if the training uses the rest, and
-(1−q+q·X)·Y if it uses all records:
+**Theorem 4.** With U uniform on [0, 1], the quantile functions X(U) and V(U), and Y independent of U, the release has
+the dominating likelihood ratio q·X(U) + (1−q)(1−v+v·V(U))·Y if the training uses the rest, and
+(q·X(U) + (1−q)(1−v+v·V(U)))·Y if it uses all records:
 
     record in the first data set:   δ(ε) ≤ E (Z − e^ε)₊ ,     Z either ratio, under the distribution without the record,
-    record in the second:           δ(ε) ≤ E (1 − e^ε·Z)₊ ,
+    record in the second:           δ(ε) ≤ E (1 − e^ε·Z)₊ .
 
-counting infinite X and Y with the slopes of Z.
+**Theorem 2** is the case V = 1: nothing outside the subset is used for tuning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Literal
 
@@ -23,28 +25,21 @@ import numpy as np
 
 from .._cached_property import cached_property
 from .._checks import check_kind, plain_number, require
-from .._types import Array
-from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts
+from .._types import Array, Neighboring
+from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts, discretized_pair
+from ..guarantees.changed_record import CARRIED_OVER, ChangedRecord, as_replace_one
 from ..guarantees.composition import compose, mixture, same_neighbors
+from ..guarantees.pure import PureDP
 from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate
 from ..numerics.loss_distribution import ROUNDING, DominatingPair
-from .subset_pairs import (
-    average_delta,
-    composed_delta,
-    log_mean_exp,
-    normalized,
-    pair_of_directions,
-    reversed_average_delta,
-    sampled,
-    thinned,
-)
+from .best_of import BestOf
+from .random_parts import coupled, delta_in_direction, log_mean_exp, normalized, thinned
 from .subset_published import published_subset
-from .subset_validated import ValidatedOnTheRest, check_coins, check_presence
 
 TrainOn = Literal["rest", "all"]
-#: In compositions with other guarantees, the profile is evaluated from at most this many atoms of one part.
-ATOMS = 500
+#: Atoms of each part of tuning; and of each in compositions, where the profile is evaluated at POINTS points.
+MOST, ATOMS, POINTS = 4000, 500, 800
 
 
 # --- guarantees --------------------------------------------------------------------------------------------------
@@ -58,71 +53,76 @@ class _TuneThenTrain(Guarantee):
     train: Guarantee
     fraction: float
     train_on: TrainOn
+    validate: Guarantee | None = None
+    share: float = 1.0
 
     def _check(self) -> None:
-        check_parts(self, tune=self.tune, train=self.train)
-        check_coins(self.fraction, 1.0, self.train_on)
+        validation = {} if self.validate is None else {"validate": self.validate}
+        check_parts(self, tune=self.tune, train=self.train, **validation)
+        require(0 < self.fraction < 1, "0 < fraction < 1", fraction=self.fraction)
+        require(0 < self.share <= 1, "0 < share <= 1", share=self.share)
+        require(self.train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=self.train_on)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TheoremTwo(_TuneThenTrain):
-    """The guarantee of Theorem 2 alone, for 0 < fraction < 1 and neighbours that differ by the presence of a record."""
+class TheoremFour(_TuneThenTrain):
+    """The guarantee of Theorem 4 alone, for 0 < fraction < 1 and neighbours that differ by the presence of a record."""
 
     def _check(self) -> None:
         super()._check()
-        check_presence(self)
+        presence = self.neighboring != "replace_one"
+        require(presence, 'neighboring to be "add_remove" or "zero_out"', neighboring=self.neighboring)
+
+    @cached_property
+    def _validated(self) -> Guarantee:
+        """Tuning as a record outside the subset sees it."""
+        return PureDP(epsilon=0.0, neighboring=self.neighboring) if self.validate is None else self.validate
 
     @property
     def pure_epsilon(self) -> float | None:
-        """log(q·e^a + (1−q)·e^b), respectively log(1−q+q·e^a) + b: the largest log-ratio, which is reached.
+        """log(q·e^a + (1−q)(1−v+v·e^b)·e^d), or log(q·e^a + (1−q)(1−v+v·e^b)) + d: the largest log-ratio.
 
         That of the inverse ratio is never larger: −log E e^{−L} ≤ E L ≤ log E e^L.
         """
-        tune, train = self.tune.pure_epsilon, self.train.pure_epsilon
-        if tune is None or train is None:
+        a, b, d = self.tune.pure_epsilon, self._validated.pure_epsilon, self.train.pure_epsilon
+        if a is None or b is None or d is None:
             return None
+        outside = log_mean_exp(b, 0.0, self.share)
         if self.train_on == "rest":
-            return min(log_mean_exp(tune, train, self.fraction), max(tune, train))
-        return (log_mean_exp(tune, 0.0, self.fraction) + train) * (1.0 + ROUNDING)
+            outside = (outside + d) * (1.0 + ROUNDING) if outside else d
+            return _between(a, outside, self.fraction)
+        return (_between(a, outside, self.fraction) + d) * (1.0 + ROUNDING)
+
+    def direction(self, index: int, most: int = MOST) -> Callable[[Array], Array]:
+        """ε ↦ δ for a record removed (0) or added (1), from ``most`` atoms of each part of tuning."""
+        tune, validate, train = (
+            normalized(part.pair.added if index else part.pair.removed)
+            for part in (self.tune, self._validated, self.train)
+        )
+        both = thinned(tune, most), thinned(validate, most)
+        pieces = coupled(*both, self.fraction, self.share, self.train_on, index)
+        return partial(delta_in_direction, index, pieces, train)
 
     @cached_property
-    def _pairs(self) -> tuple[DominatingPair, DominatingPair]:
-        tune, train = (
-            DominatingPair(normalized(part.pair.removed), normalized(part.pair.added))
-            for part in (self.tune, self.train)
-        )
-        return (tune if self.train_on == "rest" else sampled(tune, self.fraction)), train
-
-    def in_direction(self, index: int, epsilon: Array, most: int | None = None) -> Array:
-        """δ(ε) for a record removed (0) or added (1), from ``most`` atoms of the part that has fewer of them."""
-        curve = self._curve(index, most)
-        rows = [curve(float(e)) for e in np.ravel(epsilon)]
-        return np.minimum(np.reshape(rows, np.shape(epsilon)) * (1.0 + ROUNDING), 1.0)
-
-    def _curve(self, index: int, most: int | None) -> Callable[[float], float]:
-        """ε ↦ δ(ε) in one direction, the part with fewer atoms summed."""
-        tune, train = (pair.added if index else pair.removed for pair in self._pairs)
-        swap = train.losses.size < tune.losses.size
-        summed, other = (train, tune) if swap else (tune, train)
-        summed = summed if most is None else thinned(summed, most)
-        if self.train_on == "all":
-            return partial(composed_delta, summed, other)
-        weight, rest = self.fraction, 1.0 - self.fraction
-        if swap:
-            weight, rest = rest, weight
-        return partial(reversed_average_delta if index else average_delta, summed, other, weight, rest)
+    def _directions(self) -> tuple[Callable[[Array], Array], ...]:
+        return self.direction(0), self.direction(1)
 
     def _profile(self, epsilon: Array) -> Array:
-        values = np.maximum(self.in_direction(0, epsilon), self.in_direction(1, epsilon))
+        values = np.max([delta(epsilon) for delta in self._directions], axis=0)
         return self._none_beyond(epsilon, values)
 
     def _pair(self) -> DominatingPair:
-        return pair_of_directions(partial(self.in_direction, most=ATOMS))
+        return discretized_pair(self.direction(0, ATOMS), self.direction(1, ATOMS), POINTS)
+
+
+def _between(a: float, b: float, weight: float) -> float:
+    """log(w·e^a + (1−w)·e^b), which rounding leaves at most at the larger of both."""
+    return min(log_mean_exp(a, b, weight), max(a, b))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubsetThenTrain(SmallestOf, _TuneThenTrain):
-    """Tuning on a random subset, then training: at each δ the smallest of Theorem 2 and the other bounds.
+    """Tuning on a random subset, then training: at each δ the smallest of Theorem 4 and the other bounds.
 
     Parameters
     ----------
@@ -134,8 +134,12 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
         Probability with which each record joins the tuning subset.
     train_on : {"rest", "all"}
         Whether the training uses the records outside the subset or all.
+    validate : Guarantee, optional
+        Guarantee of tuning for a record that validates the candidates.
+    share : float
+        Probability with which each record outside the subset validates.
     secret_membership : bool
-        Whether membership in the subset matters only through the records themselves.
+        Whether the use of each record matters only through the records themselves.
     """
 
     secret_membership: bool = True
@@ -146,22 +150,82 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
         check_kind("secret_membership", self.secret_membership, bool, "True or False")
 
     def _bounds(self) -> dict[str, Guarantee]:
-        with_record = self.tune if self.train_on == "rest" else compose(self.tune, self.train)
-        by_coin = {"mixture": mixture([with_record, self.train], [self.fraction, 1.0 - self.fraction])}
+        by_coin = {"mixture": self._known_membership()}
         if self.neighboring == "replace_one" or not self.secret_membership:
             return by_coin
-        first = TheoremTwo(
+        first = TheoremFour(
             tune=self.tune,
             train=self.train,
             fraction=self.fraction,
             train_on=self.train_on,
+            validate=self.validate,
+            share=self.share,
             neighboring=self.neighboring,
         )
-        rest = dict(published_subset(self.tune, self.train, self.fraction, self.train_on))
-        return {"Theorem 2": first, **by_coin, **rest}
+        if self.validate is not None:
+            return {"Theorem 4": first, **by_coin}
+        return {
+            "Theorem 2": first,
+            **by_coin,
+            **dict(published_subset(self.tune, self.train, self.fraction, self.train_on)),
+        }
 
-    def _pair(self) -> DominatingPair:
-        return next(iter(self.bounds.values())).pair
+    def _known_membership(self) -> Guarantee:
+        """The average over the coin of one record."""
+        q, v = self.fraction, self.share
+        inside = self.tune if self.train_on == "rest" else compose(self.tune, self.train)
+        if self.validate is None:
+            return mixture([inside, self.train], [q, 1.0 - q])
+        outside = [compose(self.validate, self.train), self.train]
+        return mixture([inside, *outside], [q, (1.0 - q) * v, (1.0 - q) * (1.0 - v)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacedInSubset(SmallestOf):
+    """Tuning on a random subset, then training, for a replaced record: a chain of two steps, or known membership.
+
+    To replace a record is to remove one and to add another. Where membership in the subset is secret, each of these
+    steps has the guarantee of Theorem 2 or 4, amplification included. The other bound fixes the coin of the replaced
+    record, and is the average over it (docs/theory/subset_replaced.md).
+
+    Parameters
+    ----------
+    presence : SubsetThenTrain
+        Guarantee for the presence of a record.
+    neighboring : {"replace_one"}
+    """
+
+    presence: SubsetThenTrain
+    neighboring: Neighboring = "replace_one"
+    pair_of_all = False
+
+    def _check(self) -> None:
+        check_kind("presence", self.presence, SubsetThenTrain, "the guarantee of a search on a subset")
+        require(self.neighboring == "replace_one", 'neighboring="replace_one"', neighboring=self.neighboring)
+
+    def _bounds(self) -> dict[str, Guarantee]:
+        one = self.presence
+        known = replace(
+            one,
+            tune=_replaced(one.tune),
+            train=_replaced(one.train),
+            validate=None if one.validate is None else _replaced(one.validate),
+            neighboring="replace_one",
+        )
+        return {"chain": ChangedRecord(presence=self.presence), "known membership": known}
+
+
+def _replaced(part: Guarantee) -> Guarantee:
+    """The guarantee of a part for a replaced record; the best of runs is that of runs for a replaced record."""
+    if type(part) is BestOf:
+        return replace(part, one_run=as_replace_one(part.one_run), neighboring="replace_one")
+    return as_replace_one(part)
+
+
+CARRIED_OVER[SubsetThenTrain] = lambda one: ReplacedInSubset(presence=one)
+
+
+# --- what is offered ------------------------------------------------------------------------------------------------
 
 
 def subset_then_train(
@@ -263,19 +327,10 @@ def _subset_then_train(
     same_neighbors((tune, train) if validate is None else (tune, train, validate))
     if fraction == 1:
         return tune if train_on == "rest" else compose(tune, train)
-    if validate is not None and validate.pure_epsilon != 0:
-        if fraction == 0:
-            return mixture([compose(validate, train), train], [share, 1.0 - share])
-        return ValidatedOnTheRest(
-            tune=tune,
-            validate=validate,
-            train=train,
-            fraction=fraction,
-            share=share,
-            train_on=train_on,
-            secret_membership=secret_membership,
-            neighboring=train.neighboring,
-        )
+    if validate is None or validate.pure_epsilon == 0:
+        validate, share = None, 1.0
+    if fraction == 0 and validate is not None:
+        return mixture([compose(validate, train), train], [share, 1.0 - share])
     if fraction == 0 or (train_on == "all" and isinstance(train, NonPrivate)):
         return train
     return SubsetThenTrain(
@@ -283,6 +338,8 @@ def _subset_then_train(
         train=train,
         fraction=fraction,
         train_on=train_on,
+        validate=validate,
+        share=share,
         secret_membership=secret_membership,
         neighboring=train.neighboring,
     )

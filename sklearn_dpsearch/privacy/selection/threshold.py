@@ -82,7 +82,7 @@ def _log_odds(mass: Array) -> Array:
     return np.asarray(np.log(np.clip(mass, 1e-300, 1.0)) - np.log(np.maximum(1.0 - mass, 1e-6)), dtype=float)
 
 
-def within_one(pld: LossDistribution) -> LossDistribution:
+def with_mass_at_most_one(pld: LossDistribution) -> LossDistribution:
     """Without the lowest losses, where the masses exceed 1: on [0, 1] the polygon q_min stays as it is.
 
     A pair that goes through points of a profile may have total masses above 1.
@@ -137,7 +137,7 @@ def _refined(edge: Polygon, place: Array, step: float) -> Polygon:
     return Polygon(np.concatenate(here)[order], np.sort(np.concatenate(there)))
 
 
-def _told_apart(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
+def _distinguishing_event(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
     """x and x' at the corners of the cells of e, and the share by which A has to be raised there.
 
     On a cell x' is linear in x; A = x/(x + y) is concave, above its chord by at most (width/x)²/16 of itself, and B is
@@ -157,7 +157,7 @@ def _told_apart(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]
     return fine.here, fine.there, np.maximum(raised, np.append(first / p, raised[:-1]))
 
 
-def _also_released(high: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
+def _other_releases(high: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
     """y and y' at the corners of the cells of r, and the share by which B has to be lowered there.
 
     On a cell y' is linear in y; A is convex in y and below its chord, B = x'/(x' + y') is convex, below its chord by at
@@ -173,11 +173,11 @@ def _also_released(high: Polygon, p: float, stop: int) -> tuple[Array, Array, Ar
 def release_lines(pld: LossDistribution, stop_probability: float) -> AffineLines:
     """Lines A − c·B of which the largest bounds the supremum of Theorem 3 for every c ≥ 1, in one direction."""
     p, heights, falls = stop_probability, [], []
-    pld = within_one(pld)
+    pld = with_mass_at_most_one(pld)
     low, high = lower_polygon(pld), upper_polygon(pld, p)
     for stop in (0, 1):
-        x, x_other, raised = (side[:, None] for side in _told_apart(low, p, stop))
-        y, y_other, lowered = _also_released(high, p, stop)
+        x, x_other, raised = (side[:, None] for side in _distinguishing_event(low, p, stop))
+        y, y_other, lowered = _other_releases(high, p, stop)
         height = np.minimum(x / (x + y) * (1.0 + raised) * (1.0 + SLACK), 1.0)
         fall = x_other / (x_other + y_other) * (1.0 - lowered) * (1.0 - SLACK)
         told = height > fall  # all other lines are below 0 from c = 1 on
@@ -209,8 +209,8 @@ def until_above_pure(epsilon: float, stop_probability: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TheoremThree(Guarantee):
-    """The guarantee of Theorem 3 alone."""
+class _RunsUntilAbove(Guarantee):
+    """Runs until a score reaches the threshold, or a coin ends the search."""
 
     one_run: Guarantee
     stop_probability: float
@@ -218,6 +218,11 @@ class TheoremThree(Guarantee):
     def _check(self) -> None:
         check_parts(self, one_run=self.one_run)
         require(0 < self.stop_probability < 1, "0 < stop_probability < 1", stop_probability=self.stop_probability)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TheoremThree(_RunsUntilAbove):
+    """The guarantee of Theorem 3 alone."""
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -243,7 +248,7 @@ class TheoremThree(Guarantee):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UntilAbove(SmallestOf):
+class UntilAbove(SmallestOf, _RunsUntilAbove):
     """The first run above a threshold: at each ε the smallest of Theorem 3 and the published bound.
 
     Parameters
@@ -253,13 +258,6 @@ class UntilAbove(SmallestOf):
     stop_probability : float
         Probability with which the search ends without a result before each run, in (0, 1).
     """
-
-    one_run: Guarantee
-    stop_probability: float
-
-    def _check(self) -> None:
-        check_parts(self, one_run=self.one_run)
-        require(0 < self.stop_probability < 1, "0 < stop_probability < 1", stop_probability=self.stop_probability)
 
     def _bounds(self) -> dict[str, Guarantee]:
         first = TheoremThree(one_run=self.one_run, stop_probability=self.stop_probability, neighboring=self.neighboring)

@@ -7,7 +7,6 @@ verdict.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +24,17 @@ from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .best_of import best_of
-from .witness import ManyGroups, Outcomes, Tails, always, gaussian_tails, largest_gain, told_apart
+from .witness import (
+    ManyGroups,
+    Outcomes,
+    Tails,
+    cuts,
+    gaussian_tails,
+    largest_gain,
+    open_failure,
+    probabilities,
+    worst_tails,
+)
 
 #: A refutation must exceed the claimed δ by this share of itself.
 MARGIN = 1e-9
@@ -147,7 +156,7 @@ def _floor(
 ) -> float:
     """δ of some mechanism; many groups, which take longer, are tried if three groups decide nothing."""
     if epsilon > LARGEST_EPSILON:
-        return always(one_run, distribution)
+        return open_failure(one_run, distribution)
     all_tails = _refuting(one_run)
     three = max((largest_gain(tails, distribution, epsilon) for tails in all_tails), default=0.0)
     if certified <= delta or three * (1.0 - MARGIN) > delta:
@@ -165,32 +174,36 @@ def _name(total: Guarantee, epsilon: float) -> str:
 
 # --- mechanisms that have a guarantee ----------------------------------------------------------------------------
 
+#: Kinds of guarantees whose worst mechanism is known exactly.
+EXACT = (GaussianDP, ZCDP, PureDP, ApproxDP, NonPrivate)
+
 
 def _refuting(one_run: Guarantee) -> list[Tails]:
     """Mechanisms known to have this guarantee, with both orders of the neighbours; empty if none is known."""
-    known = REFUTING.get(type(one_run))
-    return [] if known is None else known(one_run)
+    if type(one_run) in EXACT:
+        return worst_tails(one_run)
+    if type(one_run) is DPSGD:
+        return _of_dpsgd(one_run)
+    if type(one_run) is ProfileDP and one_run.given_pair is not None:  # the pair of a function lies above it
+        return _of_pair(one_run.given_pair)
+    return []
 
 
-def _of_gaussian(one_run: GaussianDP) -> list[Tails]:
-    return [gaussian_tails(one_run.mu)]
+def _of_pair(pair: DominatingPair) -> list[Tails]:
+    """Both directions of a pair as mechanisms, where the reversed curve is covered by the other direction."""
+    both = ((pair.removed, pair.added), (pair.added, pair.removed))
+    found = [(probabilities(pld), reverse) for pld, reverse in both]
+    return [cuts(outcomes) for outcomes, reverse in found if _covered(outcomes, reverse)]
 
 
-def _of_zcdp(one_run: ZCDP) -> list[Tails]:
-    return [gaussian_tails(float(np.sqrt(2.0 * one_run.rho)) * (1.0 - 1e-15))]
-
-
-def _of_pair(one_run: Guarantee) -> list[Tails]:
-    """The dominating pair itself, if it is a pair of probabilities whose two orders fit together."""
-    pair = told_apart(one_run).pair
-    if not _is_mechanism(pair):
-        return []
-    return [_cut_of(pld) for pld in pair.directions]
-
-
-def _of_profile(one_run: ProfileDP) -> list[Tails]:
-    """No mechanism for a profile known as a function: its pair lies above the profile."""
-    return [] if one_run.given_pair is None else _of_pair(one_run)
+def _covered(outcomes: Outcomes, stated: LossDistribution) -> bool:
+    """Return whether the curve of Q against P is at most ``stated``; both are linear in e^ε between their kinks."""
+    p, q, _ = outcomes
+    with np.errstate(divide="ignore", invalid="ignore"):
+        own = np.log(q / p)
+    kinks = np.abs(np.concatenate([[0.0], own[np.isfinite(own)], stated.losses]))
+    curve = np.array([np.sum(np.maximum(q - np.exp(e) * p, 0.0)) for e in kinks])
+    return bool(np.all(curve <= stated.delta_at(kinks) + 1e-12))
 
 
 def _of_dpsgd(one_run: DPSGD) -> list[Tails]:
@@ -205,63 +218,7 @@ def _of_dpsgd(one_run: DPSGD) -> list[Tails]:
     (removed, e), (added, f) = (_added_up(masses, int(one_run.steps)) for masses in (p, q))
     order = _by_ratio(removed, added)
     removed, added = removed[order], added[order]
-    return [_cut(removed, added, e + f), _cut(added[::-1], removed[::-1], e + f)]
-
-
-#: Kind of guarantee ↦ the mechanisms that refute claims about it.
-REFUTING: dict[type[Guarantee], Callable[..., list[Tails]]] = {
-    GaussianDP: _of_gaussian,
-    ZCDP: _of_zcdp,
-    PureDP: _of_pair,
-    ApproxDP: _of_pair,
-    NonPrivate: _of_pair,
-    ProfileDP: _of_profile,
-    DPSGD: _of_dpsgd,
-}
-
-
-def _atoms(pld: LossDistribution) -> tuple[Array, Array]:
-    """P- and Q-masses of the outcomes by rising likelihood ratio, also of outcomes impossible on one side."""
-    both = pld.masses * np.exp(-pld.losses)
-    alone = max(0.0, 1.0 - float(both.sum())) if pld.minus_infinity is None else pld.minus_infinity
-    return np.concatenate([[0.0], pld.masses, [pld.infinity]]), np.concatenate([[alone], both, [0.0]])
-
-
-def _cut_of(pld: LossDistribution) -> Tails:
-    p, q = _atoms(pld)
-    total = 1.0 + _excess(pld)
-    return _cut(p / total, q / total, 0.0)
-
-
-def _excess(pld: LossDistribution) -> float:
-    """Excess of the masses over 1 by rounding."""
-    return max(0.0, *(float(side.sum()) - 1.0 for side in _atoms(pld)))
-
-
-def _is_mechanism(pair: DominatingPair) -> bool:
-    """Return whether the masses are probabilities and each direction's profile covers the other's reverse."""
-    if any(abs(float(side.sum()) - 1.0) > 1e-12 for pld in pair.directions for side in _atoms(pld)):
-        return False
-    return _fits(pair.removed, pair.added) and _fits(pair.added, pair.removed)
-
-
-def _fits(pld: LossDistribution, stated: LossDistribution) -> bool:
-    """Return whether ``pld``'s reversed curve is at most ``stated``; both are linear in e^ε between their kinks."""
-    p, q = _atoms(pld)
-    kinks = np.abs(np.concatenate([[0.0], pld.losses, stated.losses]))
-    curve = np.array([np.sum(np.maximum(q - np.exp(e) * p, 0.0)) for e in kinks])
-    return bool(np.all(curve <= stated.delta_at(kinks) + 1e-12))
-
-
-def _cut(p: Array, q: Array, error: float) -> Tails:
-    """Cuts through outcomes by rising ratio. Sums of masses may be wrong by ``error``, which counts against the cut."""
-    low_p, low_q = np.cumsum(p), np.cumsum(q)
-    high_p, high_q = np.cumsum(p[::-1]), np.cumsum(q[::-1])
-    return Tails(
-        lambda c: np.maximum(np.interp(np.maximum(c - error, 0.0), low_p, low_q) - error, 0.0),
-        lambda s: np.minimum(np.interp(s + error, high_p, high_q, right=1.0) + error, 1.0),
-        Outcomes(p, q, error),
-    )
+    return [cuts(Outcomes(removed, added, e + f)), cuts(Outcomes(added[::-1], removed[::-1], e + f))]
 
 
 def _one_step(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:

@@ -90,8 +90,8 @@ def witness(one_run: Guarantee | Statement, count: CountDistribution | float, ep
     )
     require(epsilon >= 0, "epsilon >= 0", epsilon=epsilon)
     if epsilon > LARGEST_EPSILON:
-        return always(one_run, distribution)
-    all_tails = _tails(one_run)
+        return open_failure(one_run, distribution)
+    all_tails = worst_tails(one_run)
     three = [largest_gain(tails, distribution, float(epsilon)) for tails in all_tails]
     found = max(*three, *(ManyGroups(tails.outcomes, distribution).gain(float(epsilon)) for tails in all_tails))
     return found if found > _least_told(one_run, distribution) else 0.0
@@ -122,9 +122,9 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountDistribution | f
         plain_number("delta", delta),
     )
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
-    if always(one_run, distribution) > delta:
+    if open_failure(one_run, distribution) > delta:
         return np.inf
-    all_tails, delta = _tails(one_run), max(delta, _least_told(one_run, distribution))
+    all_tails, delta = worst_tails(one_run), max(delta, _least_told(one_run, distribution))
     three = _largest_epsilon(
         lambda at: max(largest_gain(tails, distribution, at) for tails in all_tails), delta, 1.0, 2.0, 1e-7
     )
@@ -148,13 +148,13 @@ def _largest_epsilon(gain: Callable[[float], float], delta: float, start: float,
     return narrowed(kept, turn, within(close, absolute=1e-12)).fails or 0.0
 
 
-def always(one_run: Guarantee, distribution: CountDistribution) -> float:
+def open_failure(one_run: Guarantee, distribution: CountDistribution) -> float:
     """The gain at every ε, from outcomes known to be impossible on one side."""
     share = one_run.delta if isinstance(one_run, ApproxDP) else float(isinstance(one_run, NonPrivate))
-    return float(rise(distribution, np.zeros(1), np.array([share]))[0][0])
+    return float(pgf_increase(distribution, np.zeros(1), np.array([share]))[0][0])
 
 
-def told_apart(one_run: Guarantee) -> Guarantee:
+def _with_finite_losses(one_run: Guarantee) -> Guarantee:
     """A stronger guarantee with losses below the numeric infinity; its mechanisms also have the given one."""
     if isinstance(one_run, (PureDP, LaplaceDP, BoundedRangeDP, ApproxDP)) and one_run.epsilon > LARGEST_EPSILON:
         return replace(one_run, epsilon=LARGEST_EPSILON)
@@ -168,14 +168,15 @@ def _least_told(one_run: Guarantee, distribution: CountDistribution) -> float:
     return FAR * max(distribution.mean, 1.0)
 
 
-def _tails(one_run: Guarantee) -> list[Tails]:
+def worst_tails(one_run: Guarantee) -> list[Tails]:
+    """The worst mechanism of a guarantee, or the accountant's own pair, in both orders of the neighbours."""
     if isinstance(one_run, RenyiDP):
         raise PrivacyError(
             "No worst mechanism of a Rényi curve at finitely many orders is known. Use a guarantee with one."
         )
     if isinstance(one_run, (GaussianDP, ZCDP)):
         return [gaussian_tails(one_run.mu if isinstance(one_run, GaussianDP) else float(np.sqrt(2.0 * one_run.rho)))]
-    return [_discrete(pld) for pld in told_apart(one_run).pair.directions]
+    return [cuts(probabilities(pld)) for pld in _with_finite_losses(one_run).pair.directions]
 
 
 def gaussian_tails(mu: float) -> Tails:
@@ -217,13 +218,18 @@ def probabilities(pld: LossDistribution) -> Outcomes:
     )
 
 
-def _discrete(pld: LossDistribution) -> Tails:
-    """Cuts through discrete outcomes; a cut may split an atom, as the score may toss a coin."""
-    outcomes = probabilities(pld)
-    low_p, low_q = (np.append(0.0, np.cumsum(side)) for side in (outcomes.p, outcomes.q))
-    high_p, high_q = (np.append(0.0, np.cumsum(side[::-1])) for side in (outcomes.p, outcomes.q))
+def cuts(outcomes: Outcomes) -> Tails:
+    """Cuts through discrete outcomes; a cut may split an atom, as the score may toss a coin.
+
+    Sums of masses may be wrong by the outcomes' ``error``, which counts against the cut.
+    """
+    p, q, error = outcomes
+    low_p, low_q = (np.append(0.0, np.cumsum(side)) for side in (p, q))
+    high_p, high_q = (np.append(0.0, np.cumsum(side[::-1])) for side in (p, q))
     return Tails(
-        lambda p: np.interp(p, low_p, np.minimum(low_q, 1.0)), lambda p: np.interp(p, high_p, high_q), outcomes
+        lambda c: np.maximum(np.interp(np.maximum(c - error, 0.0), low_p, np.minimum(low_q, 1.0)) - error, 0.0),
+        lambda s: np.minimum(np.interp(s + error, high_p, high_q, right=1.0) + error, 1.0),
+        outcomes,
     )
 
 
@@ -253,15 +259,15 @@ def _gain(tails: Tails, distribution: CountDistribution, epsilon: float, c: Arra
     """A(S) − e^ε·A'(S), rounded down."""
     c_other, s_other = tails.lowest(c), tails.highest(s)
     inside = (c + s <= 1.0) & (c_other + s_other <= 1.0)
-    ours, _ = rise(distribution, c, s)
-    _, theirs = rise(distribution, c_other, s_other)
+    ours, _ = pgf_increase(distribution, c, s)
+    _, theirs = pgf_increase(distribution, c_other, s_other)
     return np.where(inside, ours - np.exp(epsilon) * theirs, 0.0)
 
 
 # --- orders of many groups ---------------------------------------------------------------------------------------
 
 
-def rise(distribution: CountDistribution, top: Array, width: Array) -> tuple[Array, Array]:
+def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> tuple[Array, Array]:
     """Bounds on f(1 − top) − f(1 − top − width), from below and from above.
 
     The difference of values cancels for small widths. f is convex: slope times width at either end bounds its rise.
@@ -325,8 +331,8 @@ def _gains(few: Outcomes, counting: int, distribution: CountDistribution, epsilo
     error = few.error
     ours = np.maximum(few.p[counting:] - error, 0.0)
     theirs = few.q[counting:] + error
-    least, _ = rise(distribution, np.clip(top_p + error, 0.0, 1.0), ours)
-    _, most = rise(distribution, np.clip(top_q - error, 0.0, 1.0), theirs)
+    least, _ = pgf_increase(distribution, np.clip(top_p + error, 0.0, 1.0), ours)
+    _, most = pgf_increase(distribution, np.clip(top_q - error, 0.0, 1.0), theirs)
     gains: Array = least - np.exp(epsilon) * most
     return gains
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from .content import FACTS, Cell, Content, Section
+from .content import FACTS, Content, Section
 from .drawing import svg
 
 #: Colours with a contrast of at least 4.5 to the ground they stand on.
@@ -28,7 +28,7 @@ STYLE = """
   text-align: left; vertical-align: top; }
 .dp-statement tbody th { font-weight: normal; }
 .dp-statement td:last-child { overflow-wrap: anywhere; }
-.dp-statement td.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
+.dp-statement .parameters td, .dp-statement .risk td { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .dp-statement .facts tbody th { color: var(--faint); width: 30%; }
 .dp-statement svg { width: 22em; max-width: 100%; height: auto; display: block; margin: 0.8em 0; }
 .dp-statement .axis { fill: none; stroke: var(--faint); }
@@ -93,11 +93,6 @@ def _table(section: Section) -> str:
     return f"<table{kind}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
-def _row(row: tuple[Cell, ...]) -> str:
-    first, *others = row
-    return f'<tr><th scope="row">{escape(first.text)}</th>{"".join(_cell(one) for one in others)}</tr>'
-
-
-def _cell(cell: Cell) -> str:
-    kind = "" if isinstance(cell.value, str | list) else ' class="number"'
-    return f"<td{kind}>{escape(cell.text)}</td>"
+def _row(row: tuple[str, ...]) -> str:
+    first, *others = map(escape, row)
+    return f'<tr><th scope="row">{first}</th>{"".join(f"<td>{one}</td>" for one in others)}</tr>'

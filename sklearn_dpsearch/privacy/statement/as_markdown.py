@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .content import Cell, Content, Section
+from .content import Content, Section
 
 #: Characters with a meaning in Markdown or in HTML inside of it.
 COMMANDS = re.compile(r"([\\`*_\[\]<>|&#~$!]|^[-+=]|(?<=^\d)[.)](?= ))")
@@ -28,11 +28,7 @@ def _table(section: Section) -> list[str]:
     if not section.rows:
         return []
     head = [_line(section.columns), "|" + " --- |" * len(section.columns)]
-    return ["\n".join([*head, *(_line(_texts(row)) for row in section.rows)])]
-
-
-def _texts(row: tuple[Cell, ...]) -> tuple[str, ...]:
-    return tuple(cell.text for cell in row)
+    return ["\n".join([*head, *(_line(row) for row in section.rows)])]
 
 
 def _line(texts: tuple[str, ...]) -> str:

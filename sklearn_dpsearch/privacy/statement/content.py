@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,13 +11,6 @@ from ..numerics.trade_off import TradeOff
 
 #: Headings of a table of facts.
 FACTS = ("field", "stated")
-
-
-class Cell(NamedTuple):
-    """One entry of a table: the text shown, and its exact value as JSON."""
-
-    text: str
-    value: Any
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,14 +31,14 @@ class Curve:
         return cls(false_positive_rates=points[:, 0], true_positive_rates=points[:, 1])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Section:
-    """One heading and its content.
+    """One heading and its content, cleaned.
 
     Parameters
     ----------
     key : str
-        Its name for machines.
+        Name of the section in a style sheet.
     title : str
     sentences : tuple of str
         In the order in which they are read.
@@ -54,7 +46,7 @@ class Section:
         Whether the sentences are points of a list.
     columns : tuple of str
         Headings of a table; the first column names its rows.
-    rows : tuple of tuple of Cell
+    rows : tuple of tuple of str
     curve : Curve, optional
     """
 
@@ -63,37 +55,24 @@ class Section:
     sentences: tuple[str, ...] = ()
     listed: bool = False
     columns: tuple[str, ...] = ()
-    rows: tuple[tuple[Cell, ...], ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
     curve: Curve | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentences", tuple(map(clean, self.sentences)))
+        object.__setattr__(self, "rows", tuple(tuple(map(clean, row)) for row in self.rows))
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, eq=False)
 class Content:
-    """A whole statement.
-
-    Parameters
-    ----------
-    title : str
-    date : str
-        Of the statement, as in 2026-01-31.
-    sections : tuple of Section
-    statement : dict
-        ``to_dict()`` of what was spent: the guarantee without loss.
-    """
+    """A whole statement: its title, its date (as in 2026-01-31), and its sections."""
 
     title: str
     date: str
     sections: tuple[Section, ...]
-    statement: dict[str, Any]
 
 
 def clean(text: object) -> str:
     """Untrusted text on one line, without control characters or changes of the reading direction."""
     words = " ".join(str(text).split())
     return "".join(one if one.isprintable() else "�" for one in words)
-
-
-def said(text: object) -> Cell:
-    """An entry that is its own value."""
-    shown = clean(text)
-    return Cell(shown, shown)

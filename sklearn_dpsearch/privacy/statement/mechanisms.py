@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from ..guarantees.base import Guarantee
-from .numbers import short_up
+from .numbers import short_down, short_up
 
 #: Most different parts that are named.
 MOST = 4
@@ -18,10 +17,6 @@ def in_words(guarantee: Guarantee) -> str:
     """Mechanism of a guarantee; losses are rounded up, and noise is rounded down."""
     found = WORDS.get(type(guarantee).__name__)
     return f"a mechanism with a {type(guarantee).__name__} guarantee" if found is None else found(guarantee)
-
-
-def _down(value: float) -> str:
-    return f"{float(Context(prec=6, rounding=ROUND_FLOOR).plus(Decimal(repr(float(value))))):.6g}"
 
 
 def _all_of(parts: Sequence[Guarantee]) -> str:
@@ -38,14 +33,13 @@ def _best_of(one: Any) -> str:
 
 def _subset(one: Any) -> str:
     part = "all records" if one.train_on == "all" else "the rest"
-    return (
+    words = (
         f"tuning on a random share of {100 * one.fraction:.4g} % of the records ({in_words(one.tune)}), then a "
         f"training on {part} ({in_words(one.train)})"
     )
-
-
-def _validated(one: Any) -> str:
-    return f"{_subset(one)}; scores on a random {100 * one.share:.4g} % of the rest ({in_words(one.validate)})"
+    if one.validate is None:
+        return words
+    return f"{words}; scores on a random {100 * one.share:.4g} % of the rest ({in_words(one.validate)})"
 
 
 #: Class of a guarantee ↦ words. By name: the modules of searches import this package.
@@ -58,8 +52,8 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "GaussianDP": lambda one: f"Gaussian noise with μ = {short_up(one.mu)} (sensitivity ÷ standard deviation)",
     "RenyiDP": lambda one: f"any mechanism with a Rényi curve, known at {len(one.orders)} orders",
     "DPSGD": lambda one: (
-        f"DP-SGD: noise of {_down(one.noise_multiplier)} clipping norms, sampling rate {short_up(one.sample_rate)}, "
-        f"{one.steps} steps"
+        f"DP-SGD: noise of {short_down(one.noise_multiplier)} clipping norms, sampling rate "
+        f"{short_up(one.sample_rate)}, {one.steps} steps"
     ),
     "ProfileDP": lambda one: "any mechanism with a known privacy profile",
     "NonPrivate": lambda one: "a mechanism without a guarantee",
@@ -69,13 +63,11 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "ChangedRecord": lambda one: f"{in_words(one.presence)}, for a record that is replaced",
     "OfGroup": lambda one: f"{in_words(one.one_record)}, for {one.records} records at once",
     "BestOf": _best_of,
-    "SearchThen": lambda one: f"{in_words(one.search)}; then {in_words(one.after)}",
     "UntilAbove": lambda one: (
         f"runs until a private score reaches the threshold, or with probability {one.stop_probability:.4g} before each "
         f"run; each run: {in_words(one.one_run)}"
     ),
     "SubsetThenTrain": _subset,
-    "ValidatedOnTheRest": _validated,
     "DoublingWalk": lambda one: (
         f"doubling walk of at most {one.max_rounds} rounds, each with ε = {short_up(one.round_epsilon)}"
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 #: More digits than any double has on either side of its point.
 EXACT = Context(prec=700)
@@ -29,8 +29,16 @@ def percent_up(probability: float) -> str:
 
 def short_up(value: float, digits: int = 6) -> str:
     """A small probability as it was given; with more digits than these, rounded up."""
-    rounded = Context(prec=digits, rounding=ROUND_CEILING).plus(Decimal(repr(float(value))))
-    return f"{float(rounded):.{digits}g}"
+    return _short(value, digits, ROUND_CEILING)
+
+
+def short_down(value: float, digits: int = 6) -> str:
+    """A number with at most these digits, rounded down."""
+    return _short(value, digits, ROUND_FLOOR)
+
+
+def _short(value: float, digits: int, rounding: str) -> str:
+    return f"{float(Context(prec=digits, rounding=rounding).plus(Decimal(repr(float(value))))):.{digits}g}"
 
 
 def plain(value: float) -> float | None:

@@ -8,12 +8,11 @@ from pathlib import Path
 
 from ...errors import did_you_mean
 from .as_html import article, as_html
-from .as_json import as_json
 from .as_markdown import as_markdown
 from .content import Content
 
 #: Form ↦ how it is written.
-FORMS: dict[str, Callable[[Content], str]] = {"html": as_html, "markdown": as_markdown, "json": as_json}
+FORMS: dict[str, Callable[[Content], str]] = {"html": as_html, "markdown": as_markdown}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +23,7 @@ class Report:
     ----------
     content : Content
         Content by section, equal in every form.
-    form : {"html", "markdown", "json"}
+    form : {"html", "markdown"}
     """
 
     content: Content
@@ -56,5 +55,5 @@ class Report:
         Path
             Where it is.
         """
-        Path(path).write_text(str(self), encoding="utf-8", errors="backslashreplace")  # half a letter, as JSON has it
+        Path(path).write_text(str(self), encoding="utf-8")
         return Path(path)

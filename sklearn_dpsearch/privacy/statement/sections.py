@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date as Date
-from decimal import ROUND_FLOOR, Context, Decimal
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from ...errors import did_you_mean
-from .._types import Neighboring
-from ..guarantees.base import Guarantee
-from ..numerics.trade_off import TradeOff
 from . import words
-from .content import FACTS, Cell, Content, Curve, Section, clean, said
+from .content import FACTS, Content, Curve, Section, clean
 from .mechanisms import in_words
-from .numbers import hundredths_up, percent_up, plain, short_up, up
-from .release import Release, versions
+from .numbers import hundredths_up, percent_up, short_down, short_up, up
+from .release import versions
 from .theorems import COMPOSITION, source, theorem
 
 #: δ at which the profile is stated, beside the statement's own.
@@ -24,58 +20,24 @@ DELTAS = (1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 #: False positive rates of attacks, and probabilities of the best guess before the release.
 RATES, PRIORS = (0.001, 0.01, 0.1), (0.1, 0.5)
 
-
-class SpentComponent(Protocol):
-    """One component of what was spent."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def guarantee(self) -> Guarantee: ...
-
-
-class Stated(Protocol):
-    """Privacy cost as a statement reads it."""
-
-    @property
-    def guarantee(self) -> Guarantee: ...
-    @property
-    def epsilon(self) -> float: ...
-    @property
-    def delta(self) -> float: ...
-    @property
-    def bound(self) -> str: ...
-    @property
-    def neighboring(self) -> Neighboring: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def components(self) -> Sequence[SpentComponent]: ...
-    @property
-    def assumptions(self) -> Sequence[str]: ...
-    @property
-    def release(self) -> Release | None: ...
-    @property
-    def budget(self) -> float | None: ...
-    @property
-    def _trade_off(self) -> TradeOff: ...
-    def to_dict(self) -> dict[str, Any]: ...
+#: A ``PrivacySpent``, whose file imports this one.
+Stated: TypeAlias = Any
 
 
 def content_of(spent: Stated, about: Mapping[str, str], date: Date | str) -> Content:
     """The whole statement."""
-    made_by = "" if spent.release is None else f" of {clean(spent.release.made_by)}"
-    return Content(
-        title=f"Privacy statement{made_by}",
-        date=clean(date),
-        sections=(*(make(spent) for make in SECTIONS), _curator(about), _versions(spent, date)),
-        statement=spent.to_dict(),
-    )
+    made_by = "" if spent.release is None else f" of {spent.release.made_by}"
+    sections = (*(make(spent) for make in SECTIONS), _curator(about), _versions(spent, date))
+    return Content(clean(f"Privacy statement{made_by}"), clean(date), sections)
+
+
+def _table(key: str, title: str, rows: Iterable[tuple[object, ...]]) -> Section:
+    """Section with a table of facts."""
+    return Section(key, title, columns=FACTS, rows=tuple(tuple(map(str, row)) for row in rows))
 
 
 def _summary(spent: Stated) -> Section:
-    at = f"ε = {up(spent.epsilon)} at δ = {short_up(spent.delta)}"
-    sentences = [f"Everything that was released together is differentially private with {at}."]
+    sentences = [f"Everything that was released together is differentially private with {_stated(spent)}."]
     if math.isinf(spent.epsilon):
         sentences = [words.NOTHING_PROMISED]
     if spent.release is not None and spent.release.seeded:
@@ -85,15 +47,19 @@ def _summary(spent: Stated) -> Section:
         sentences.append(words.DID_IT_FIT)
     if spent.assumptions:
         sentences.append(words.RESTS_ON)
-    return Section(key="summary", title="In short", sentences=tuple(sentences))
+    return Section("summary", "In short", tuple(sentences))
+
+
+def _stated(spent: Stated) -> str:
+    return f"ε = {up(spent.epsilon)} at δ = {short_up(spent.delta)}"
 
 
 def budget_in_words(spent: Stated) -> tuple[str, ...]:
     """The budget of a ledger and what is left of it; nothing for other statements."""
     if spent.budget is None:
         return ()
-    rest = max(spent.budget - spent.epsilon, 0.0)
-    return (words.BUDGET.format(up(spent.budget), short_up(spent.delta), up(spent.epsilon), _down(rest)),)
+    rest = short_down(max(spent.budget - spent.epsilon, 0.0), 3)
+    return (words.BUDGET.format(up(spent.budget), short_up(spent.delta), up(spent.epsilon), rest),)
 
 
 def risk_in_words(spent: Stated) -> str:
@@ -106,27 +72,23 @@ def risk_in_words(spent: Stated) -> str:
 
 
 def _question(spent: Stated) -> str:
-    return (words.QUESTION if spent.unit == "record" else words.QUESTION_OF_PERSON)[spent.neighboring]
+    found = (words.QUESTION if spent.unit == "record" else words.QUESTION_OF_PERSON)[spent.neighboring]
+    return str(found)
 
 
 def _release(spent: Stated) -> Section:
-    rows = [(said(f"Part {number}"), said(one.name)) for number, one in enumerate(spent.components, 1)]
-    if spent.release is not None:
-        told = spent.release
-        rows = [
-            (said("Made by"), said(told.made_by)),
-            (said("Model"), said(told.model)),
-            (said("What is released, at most"), _names(told.attributes)),
-            *([(said("Columns read"), _names(told.columns))] if told.columns else []),
-            *([(said("Target"), said(told.target))] if told.target is not None else []),
-            *rows,
-        ]
-    return Section(key="release", title="What was released", columns=FACTS, rows=tuple(rows))
-
-
-def _names(attributes: Sequence[str]) -> Cell:
-    names = [clean(name) for name in attributes]
-    return Cell(", ".join(names), names)
+    told = spent.release
+    parts = [(f"Part {number}", one.name) for number, one in enumerate(spent.components, 1)]
+    if told is None:
+        return _table("release", "What was released", parts)
+    facts = (
+        ("Made by", told.made_by),
+        ("Model", told.model),
+        ("What is released, at most", ", ".join(told.attributes)),
+        *([("Columns read", ", ".join(told.columns))] if told.columns else []),
+        *([("Target", told.target)] if told.target is not None else []),
+    )
+    return _table("release", "What was released", (*facts, *parts))
 
 
 def _unit(spent: Stated) -> Section:
@@ -134,12 +96,12 @@ def _unit(spent: Stated) -> Section:
     n = _number(spent)
     one = "one record" if spent.unit == "record" else f"up to {spent.unit}"
     rows = (
-        (said("Unit of privacy"), said(spent.unit)),
-        (said("Neighbouring relation"), Cell(words.RELATIONS[spent.neighboring], spent.neighboring)),
-        (said("In words"), said(phrase.format(one=one))),
-        (said("Number of records"), said(number if n is None else f"{number}: {n:,}")),
+        ("Unit of privacy", spent.unit),
+        ("Neighbouring relation", words.RELATIONS[spent.neighboring]),
+        ("In words", phrase.format(one=one)),
+        ("Number of records", number if n is None else f"{number}: {n:,}"),
     )
-    return Section(key="unit", title="Whose privacy", columns=FACTS, rows=rows)
+    return _table("unit", "Whose privacy", rows)
 
 
 def _number(spent: Stated) -> int | None:
@@ -151,113 +113,69 @@ def _number(spent: Stated) -> int | None:
 def _parameters(spent: Stated) -> Section:
     pure = (0.0,) if spent.guarantee.pure_epsilon is not None else ()
     deltas, n = sorted({*DELTAS, *pure, spent.delta}, reverse=True), _number(spent)
-    beside = "" if n is None else f": here {_down(1 / n)}, as they are {n:,}"
-    rows = tuple(_at(spent, delta) for delta in deltas)
+    beside = "" if n is None else f": here {short_down(1 / n, 3)}, as they are {n:,}"
     sentences = (
-        f"Stated: ε = {up(spent.epsilon)} at δ = {short_up(spent.delta)}. The whole profile is known: the same release "
-        "at other δ has the ε below. A δ says little unless it is well below 1 divided by the number of records"
-        f"{beside}.",
+        f"Stated: {_stated(spent)}. The whole profile is known: the same release at other δ has the ε below. A δ says "
+        f"little unless it is well below 1 divided by the number of records{beside}.",
         words.ROUNDING,
     )
-    return Section(
-        key="parameters",
-        title="Privacy parameters and profile",
-        sentences=sentences,
-        columns=("δ", "ε at most", "note"),
-        rows=rows,
-    )
+    rows = tuple(_at(spent, delta) for delta in deltas)
+    columns = ("δ", "ε at most", "note")
+    return Section("parameters", "Privacy parameters and profile", sentences, columns=columns, rows=rows)
 
 
-def _down(value: float) -> str:
-    """A number with three digits, rounded down."""
-    return f"{float(Context(prec=3, rounding=ROUND_FLOOR).plus(Decimal(repr(value)))):g}"
-
-
-def _at(spent: Stated, delta: float) -> tuple[Cell, ...]:
-    epsilon = float(spent.guarantee.epsilon_at(delta))
+def _at(spent: Stated, delta: float) -> tuple[str, ...]:
     mark = "stated" if delta == spent.delta else ""
-    return Cell(short_up(delta), delta), Cell(up(epsilon), plain(epsilon)), said(mark)
+    return short_up(delta), up(spent.guarantee.epsilon_at(delta)), mark
 
 
 def _risk(spent: Stated) -> Section:
-    curve = spent._trade_off
-    found, guessed = curve.true_positive_rate, curve.true_positive_rate  # the bound is the same: docs/theory/risk.md
-    rows = [_risk_row(words.FOUND[spent.neighboring].format(100 * rate), found(rate)) for rate in RATES]
-    rows.append(_risk_row(words.ADVANTAGE, curve.advantage()))
-    rows += [_risk_row(words.GUESSED.format(100 * prior), guessed(prior)) for prior in PRIORS]
-    rows.append(_risk_row(words.EVEN[spent.neighboring], curve.right_guess(0.5)))
-    return Section(
-        key="risk",
-        title="What attacks can do",
-        sentences=(f"The attack tries to find out {_question(spent)}.", words.EVERY_ATTACK),
-        columns=("an attack …", "at most"),
-        rows=tuple(rows),
-        curve=Curve.of(curve),
+    curve, relation = spent._trade_off, spent.neighboring
+    found = guessed = curve.true_positive_rate  # the bound is the same: docs/theory/risk.md
+    bounds = (
+        *((words.FOUND[relation].format(100 * rate), found(rate)) for rate in RATES),
+        (words.ADVANTAGE, curve.advantage()),
+        *((words.GUESSED.format(100 * prior), guessed(prior)) for prior in PRIORS),
+        (words.EVEN[relation], curve.right_guess(0.5)),
     )
-
-
-def _risk_row(name: str, bound: float) -> tuple[Cell, ...]:
-    return said(name), Cell(percent_up(bound), float(bound))
+    sentences = (f"The attack tries to find out {_question(spent)}.", words.EVERY_ATTACK)
+    rows = tuple((name, percent_up(bound)) for name, bound in bounds)
+    columns = ("an attack …", "at most")
+    return Section("risk", "What attacks can do", sentences, columns=columns, rows=rows, curve=Curve.of(curve))
 
 
 def _composition(spent: Stated) -> Section:
-    alone = [float(one.guarantee.epsilon_at(spent.delta)) for one in spent.components]
-    rows = tuple(
-        (
-            said(one.name),
-            Cell(up(epsilon), plain(epsilon)),
-            said(theorem(one.guarantee, spent.delta)),
-            _mechanism(one.guarantee),
-        )
-        for one, epsilon in zip(spent.components, alone)
-    )
-    sentences = [
-        f"All parts are released together; the total is ε = {up(spent.epsilon)} at δ = {short_up(spent.delta)}."
-    ]
-    if len(alone) > 1:
-        added = f"ε = {up(math.fsum(alone))} at δ = {short_up(len(alone) * spent.delta)}"
+    parts = [(one.name, one.guarantee, float(one.guarantee.epsilon_at(spent.delta))) for one in spent.components]
+    sentences = [f"All parts are released together; the total is {_stated(spent)}."]
+    if len(parts) > 1:
+        added = f"ε = {up(math.fsum(alone for *_, alone in parts))} at δ = {short_up(len(parts) * spent.delta)}"
         sentences.append(f"Each part alone at the same δ is below. Merely added up they would be {added}.")
-    return Section(
-        key="composition",
-        title="Composition",
-        sentences=tuple(sentences),
-        columns=("part", "ε alone", "theorem", "mechanism"),
-        rows=rows,
-    )
-
-
-def _mechanism(guarantee: Guarantee) -> Cell:
-    return Cell(clean(in_words(guarantee)), clean(repr(guarantee)))
+    rows = tuple((name, up(alone), theorem(one, spent.delta), in_words(one)) for name, one, alone in parts)
+    columns = ("part", "ε alone", "theorem", "mechanism")
+    return Section("composition", "Composition", tuple(sentences), columns=columns, rows=rows)
 
 
 def _accounting(spent: Stated) -> Section:
-    names = dict.fromkeys((spent.bound, COMPOSITION))
-    rows = tuple((said(name), said(source(name))) for name in names)
-    return Section(
-        key="accounting",
-        title="Mechanism and theorem",
-        sentences=(words.COMPOSED if spent.bound == COMPOSITION else words.SMALLEST,),
-        columns=("bound", "stated and proved in"),
-        rows=rows,
-    )
+    rows = tuple((name, source(name)) for name in dict.fromkeys((spent.bound, COMPOSITION)))
+    sentences = (words.COMPOSED if spent.bound == COMPOSITION else words.SMALLEST,)
+    columns = ("bound", "stated and proved in")
+    return Section("accounting", "Mechanism and theorem", sentences, columns=columns, rows=rows)
 
 
 def _tuning(spent: Stated) -> Section:
     tuned = spent.bound != COMPOSITION if spent.release is None else spent.release.tuned
-    how = "; ".join(clean(one.name) for one in spent.components)
-    sentences = (words.TUNED, f"How: {how}.") if tuned else (words.NOT_TUNED,)
-    return Section(key="tuning", title="Is tuning included?", sentences=sentences)
+    how = "; ".join(one.name for one in spent.components)
+    return Section("tuning", "Is tuning included?", (words.TUNED, f"How: {how}.") if tuned else (words.NOT_TUNED,))
 
 
 def _not_protected(spent: Stated) -> Section:
     more = [words.PUBLIC_NUMBER] if words.NEIGHBOURS[spent.neighboring][1] == "public" else []
     more += [words.SEVERAL_RECORDS] if spent.unit == "record" else []
-    sentences = (*words.NEVER_PROTECTED, *more)
-    return Section(key="not_protected", title="What is not protected", sentences=sentences, listed=True)
+    return Section("not_protected", "What is not protected", (*words.NEVER_PROTECTED, *more), listed=True)
 
 
 def _trust(spent: Stated) -> Section:
-    return Section(key="trust", title="Who is trusted", sentences=words.CENTRAL, listed=True)
+    return Section("trust", "Who is trusted", words.CENTRAL, listed=True)
 
 
 def _randomness(spent: Stated) -> Section:
@@ -265,12 +183,12 @@ def _randomness(spent: Stated) -> Section:
     if spent.release is not None:
         drawn = words.FROM_A_KEPT_SECRET if spent.release.kept else words.FROM_THE_SYSTEM
         sentences = words.FROM_A_SEED if spent.release.seeded else drawn
-    return Section(key="randomness", title="Where the randomness comes from", sentences=sentences, listed=True)
+    return Section("randomness", "Where the randomness comes from", sentences, listed=True)
 
 
 def _assumptions(spent: Stated) -> Section:
-    sentences = tuple(clean(text) for text in spent.assumptions) or ("None is stated.",)
-    return Section(key="assumptions", title="What the statement rests on", sentences=sentences, listed=True)
+    sentences = spent.assumptions or ("None is stated.",)
+    return Section("assumptions", "What the statement rests on", sentences, listed=True)
 
 
 def _curator(about: Mapping[str, str]) -> Section:
@@ -282,14 +200,13 @@ def _curator(about: Mapping[str, str]) -> Section:
                 + did_you_mean(name, words.CURATOR)
             )
     given = {**dict.fromkeys(words.CURATOR), **about}
-    rows = tuple((said(name), said("not stated" if text is None else text)) for name, text in given.items())
-    return Section(key="curator", title="What only the curator can say", columns=FACTS, rows=rows)
+    rows = ((name, "not stated" if text is None else text) for name, text in given.items())
+    return _table("curator", "What only the curator can say", rows)
 
 
 def _versions(spent: Stated, date: Date | str) -> Section:
     used = versions() if spent.release is None else spent.release.versions
-    rows = ((said("Date of this statement"), said(date)), *((said(name), said(text)) for name, text in used))
-    return Section(key="versions", title="Versions and date", columns=FACTS, rows=rows)
+    return _table("versions", "Versions and date", (("Date of this statement", date), *used))
 
 
 #: In the order in which they are read.

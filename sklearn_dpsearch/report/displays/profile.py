@@ -12,7 +12,7 @@ import numpy as np
 from ...privacy import Guarantee, envelope, mixture, verify
 from ...privacy._types import Array
 from ...privacy.guarantees.base import Statement, as_guarantee
-from ...privacy.guarantees.composition import Envelope, Mixture
+from ...privacy.guarantees.composition import Composition, Envelope, Mixture
 from ...privacy.guarantees.tightest import SmallestOf
 from ...privacy.selection.best_of import BestOf
 from ...search import BasePrivateSearch
@@ -27,7 +27,7 @@ CERTIFIED, FAINT = 6, 1e-8
 #: Relative distance below the bound at which a certificate is tried.
 CLOSE = 1e-6
 #: Attributes in which a guarantee holds the guarantee of one of its runs.
-INSIDE = ("one_run", "search", "tune")
+INSIDE = ("one_run", "tune")
 TOTAL, ONE_RUN = "everything released", "one run"
 
 
@@ -174,7 +174,9 @@ def _of_parts(guarantee: Guarantee, pick: Callable[[Guarantee], Guarantee | None
 
 
 def _one_run(guarantee: Guarantee) -> Guarantee | None:
-    """Guarantee of one run of the innermost search."""
+    """Guarantee of one run of the innermost search; of several parts, the first that has one."""
+    if isinstance(guarantee, Composition):
+        return next((run for part in guarantee.parts if (run := _of_parts(part, _one_run)) is not None), None)
     inner = next((getattr(guarantee, name) for name in INSIDE if hasattr(guarantee, name)), None)
     return inner if inner is None else _of_parts(inner, _one_run) or inner
 

@@ -18,7 +18,7 @@ from ...privacy import (
     MissingDeltaError,
     PrivacyError,
     calibrate,
-    followed_by,
+    compose,
 )
 from ...privacy._checks import check_size_of_delta
 from ...privacy.spent import Component, PrivacySpent
@@ -73,8 +73,7 @@ class Costs:
     @property
     def total(self) -> Guarantee:
         """Guarantee of all releases together."""
-        first, *others = (component.guarantee for component in self.components)
-        return followed_by(first, *others)  # components stand in the order in which they run
+        return compose(*(component.guarantee for component in self.components))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -406,7 +405,7 @@ def _alone(facts: Facts, families: Families) -> Callable[[float], Guarantee]:
         at, for_tuning = _noise_at(alone, factor)
         final, promises = (_points(alone, one).promises() for one in (at, for_tuning))
         components = facts.cost.components(promises, promises.one_run, final)
-        return followed_by(*(component.guarantee for component in components))
+        return compose(*(component.guarantee for component in components))
 
     return total
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
-from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import (
     DPSGD,
     ZCDP,
-    ApproxDP,
     Fixed,
     FromPMF,
-    GaussianDP,
     Geometric,
     MixedNeighborsError,
     NegativeBinomial,
@@ -25,7 +21,6 @@ from sklearn_dpsearch.privacy import (
     Poisson,
     ProfileDP,
     PureDP,
-    RenyiDP,
     best_of,
     calibrate,
     compose,
@@ -42,10 +37,8 @@ from sklearn_dpsearch.privacy.guarantees.changed_record import ChangedRecord
 from sklearn_dpsearch.privacy.guarantees.composition import Composition, Envelope, Mixture
 from sklearn_dpsearch.privacy.guarantees.group import OfGroup
 from sklearn_dpsearch.privacy.interop import to_pld
-from sklearn_dpsearch.privacy.selection.best_of import BestOf, TheoremOne, TheoremSix
-from sklearn_dpsearch.privacy.selection.best_of_then import SearchThen
-from sklearn_dpsearch.privacy.selection.subset import SubsetThenTrain, TheoremTwo
-from sklearn_dpsearch.privacy.selection.subset_validated import ValidatedOnTheRest
+from sklearn_dpsearch.privacy.selection.best_of import BestOf, TheoremFive, TheoremOne
+from sklearn_dpsearch.privacy.selection.subset import SubsetThenTrain, TheoremFour
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 
@@ -81,30 +74,6 @@ def test_a_composition_of_statements_can_be_used():
     assert to_pld(SPENT).get_delta_for_epsilon(1.0) == pytest.approx(0.0, abs=1e-9)
 
 
-WRONG = [
-    (PureDP, r"Found the class PureDP as .*Write PureDP\(epsilon=...\)"),
-    (1.0, r"Found 1.0 \(float\) as .*Write e.g. PureDP\(epsilon=1.0\)"),
-    (None, r"Found None \(NoneType\) as "),
-    ([ONE], r"Found \[PureDP.*\(list\) as "),
-    (DPRandomSearchCV(None, {}, guarantee=ONE), r"Found DPRandomSearchCV.*as .*guarantee"),
-]
-
-
-@pytest.mark.parametrize("name", COMBINED)
-@pytest.mark.parametrize(("found", "message"), WRONG)
-def test_what_is_no_guarantee_is_refused(name, found, message):
-    """A search has a guarantee of its own, which is not what its fit cost."""
-    with pytest.raises(TypeError, match=f"(?s){message}"):
-        COMBINED[name](found)
-
-
-def test_a_fitted_search_is_told_what_to_give():
-    search = DPRandomSearchCV(None, {}, guarantee=ONE)
-    search.privacy_spent_ = SPENT
-    with pytest.raises(TypeError, match="Found DPRandomSearchCV.*privacy_spent_"):
-        compose(search, ONE)
-
-
 @pytest.mark.parametrize("combine", [envelope, lambda one: mixture(one, [1.0])])
 def test_one_guarantee_is_no_list(combine):
     with pytest.raises(TypeError, match=r"alone; several.*Give a list"):
@@ -114,13 +83,9 @@ def test_one_guarantee_is_no_list(combine):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: PureDP(50), r"Found PureDP\(50\); .*by name. Write PureDP\(epsilon=50\)"),
-        (lambda: ApproxDP(1, 1e-5), r"Write ApproxDP\(epsilon=1, delta=1e-05\)"),
-        (lambda: DPSGD(1.0, 0.1, steps=10), r"Write DPSGD\(noise_multiplier=1.0, sample_rate=0.1, steps=10\)"),
-        (lambda: RenyiDP([2.0], [1.0]), r"Write RenyiDP\(orders=\[2.0\], epsilons=\[1.0\]\)"),
-        (lambda: NonPrivate(3), r"Write NonPrivate\(\)"),
-        (lambda: PureDP(epsilom=1.0), "PureDP: .*Did you mean 'epsilon'"),
-        (lambda: PureDP(epsilon=1.0, neighbouring="zero_out"), "PureDP: .*Did you mean 'neighboring'"),
+        (lambda: compose(PureDP, ONE), r"Found <class .*PureDP'> .*as guarantee.*Write e.g. PureDP\(epsilon=1.0\)"),
+        (lambda: compose(1.0), r"Found 1.0 \(float\) as guarantee.*privacy_spent_"),
+        (lambda: PureDP(epsilon=Fraction(1, 3)), r"epsilon=Fraction\(1, 3\) \(Fraction\); a number"),
         (lambda: PureDP(epsilon=True), r"Found epsilon=True \(bool\); a number"),
         (lambda: PureDP(epsilon="1"), r"Found epsilon='1' \(str\); a number"),
         (lambda: ZCDP(rho=None), r"Found rho=None \(NoneType\); a number"),
@@ -136,21 +101,6 @@ def test_one_guarantee_is_no_list(combine):
 def test_a_value_that_is_built_wrongly_says_how_to_write_it(build, message):
     with pytest.raises(TypeError, match=message):
         build()
-
-
-@pytest.mark.parametrize("number", [Fraction(1, 3), Fraction(2, 3), Decimal("0.1"), Decimal("0.3"), 2**60 + 1])
-def test_exact_numbers_are_rounded_to_the_private_side(number):
-    exact = Fraction(number)
-    assert Fraction(PureDP(epsilon=number).epsilon) >= exact
-    assert Fraction(GaussianDP(mu=number).mu) >= exact
-    assert Fraction(DPSGD(noise_multiplier=number, sample_rate=0.1, steps=1).noise_multiplier) <= exact
-    assert abs(PureDP(epsilon=number).epsilon / float(number) - 1) < 1e-15
-
-
-def test_numbers_too_large_for_a_float_are_refused():
-    for number in (10**400, Fraction(10**400, 3), Decimal("1e400"), Decimal("Infinity")):
-        with pytest.raises(ValueError, match="0 <= epsilon < inf"):
-            PureDP(epsilon=number)
 
 
 def test_copies_and_pickles_are_built_as_before():
@@ -220,13 +170,13 @@ def test_a_guarantee_that_cannot_be_hashed_is_worked_out_each_time():
         lambda: BestOf(one_run=10, count=Geometric(10)),
         lambda: TheoremOne(one_run=PureDP(epsilon=1.0), count=Geometric(10), neighboring="replace_one"),
         lambda: TheoremThree(one_run=PureDP(epsilon=1.0), stop_probability=0.0),
-        lambda: TheoremSix(first=PureDP(epsilon=1.0)),
-        lambda: TheoremTwo(tune=PureDP(epsilon=1.0), train=PureDP(epsilon=1.0), fraction=2.0, train_on="rest"),
-        lambda: TheoremTwo(tune=PureDP(epsilon=1.0), train=PureDP(epsilon=1.0), fraction=0.5, train_on="none"),
+        lambda: TheoremFive(first=PureDP(epsilon=1.0)),
+        lambda: TheoremFour(tune=PureDP(epsilon=1.0), train=PureDP(epsilon=1.0), fraction=2.0, train_on="rest"),
+        lambda: TheoremFour(tune=PureDP(epsilon=1.0), train=PureDP(epsilon=1.0), fraction=0.5, train_on="none"),
         lambda: SubsetThenTrain(
             tune=PureDP(epsilon=1.0), train=NonPrivate(neighboring="zero_out"), fraction=0.5, train_on="all"
         ),
-        lambda: ValidatedOnTheRest(
+        lambda: SubsetThenTrain(
             tune=PureDP(epsilon=1.0),
             validate=PureDP(epsilon=1.0),
             train=PureDP(epsilon=1.0),
@@ -234,7 +184,6 @@ def test_a_guarantee_that_cannot_be_hashed_is_worked_out_each_time():
             share=-0.1,
             train_on="all",
         ),
-        lambda: SearchThen(search=PureDP(epsilon=1.0), after=PureDP(epsilon=1.0)),
         lambda: OfGroup(one_record="PureDP", records=3),
         lambda: ChangedRecord(presence=1.0),
         lambda: ProfileDP(profile=0.5),

@@ -65,14 +65,6 @@ def test_closed_forms_add_up_exactly() -> None:
     assert compose(left, right).renyi([2.0, 3.0, 4.0]) == pytest.approx([0.3, 0.5, 0.8])
 
 
-def test_composition_of_compositions_is_flat() -> None:
-    inner = compose(PureDP(epsilon=0.3), GaussianDP(mu=0.2))
-    assert compose(inner, GaussianDP(mu=0.2)).epsilon_at(1e-5) == pytest.approx(
-        compose(PureDP(epsilon=0.3), GaussianDP(mu=0.2 * 2**0.5)).epsilon_at(1e-5), rel=1e-9
-    )
-    assert compose(PureDP(epsilon=0.3)) == PureDP(epsilon=0.3)
-
-
 @pytest.mark.slow
 def test_composition_agrees_with_dp_accounting() -> None:
     theirs = (
@@ -149,15 +141,6 @@ def test_mixture_of_renyi_curves_is_above_the_exact_divergence() -> None:
     for order in (1.5, 2.0, 7.0, 40.0):
         assert ours.renyi(order) == pytest.approx(renyi(p, q, order), rel=1e-9)
     assert ours.epsilon_at(0.0) == 2.5
-
-
-def test_mixture_is_at_most_the_envelope_and_weights_count() -> None:
-    parts = [GaussianDP(mu=0.3), PureDP(epsilon=1.0), SGD]
-    average, worst = mixture(parts, [0.2, 0.3, 0.5]), envelope(parts)
-    grid = np.linspace(0, 3, 61)
-    assert np.all(average.delta_at(grid) <= worst.delta_at(grid))
-    assert mixture(parts, [0.0, 1.0, 0.0]) == PureDP(epsilon=1.0)
-    assert mixture([SGD, SGD], [0.4, 0.6]) == SGD
 
 
 def test_mixture_with_no_promise_fails_as_often_as_it_is_drawn() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import (
-    DPSGD,
     ZCDP,
     ApproxDP,
     BoundedRangeDP,
@@ -28,7 +27,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.guarantees.group import OfGroup
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
-from tests.privacy.brute_force import Mechanism, exact_pair, hockey_stick, interesting_epsilons, size
+from tests.privacy.brute_force import Mechanism, exact_pair, hockey_stick, interesting_epsilons
 
 Chain = list[np.ndarray]
 
@@ -67,19 +66,6 @@ def check_chains(rng: np.random.Generator, number: int, longest: int) -> None:
 @pytest.mark.slow
 def test_a_person_never_loses_more_than_is_stated() -> None:
     check_chains(np.random.default_rng(3), 3, longest=3)
-
-
-@pytest.mark.slow
-def test_many_persons_with_more_records_never_lose_more_than_is_stated() -> None:
-    check_chains(np.random.default_rng(4), size(300, 4), longest=6)
-
-
-@pytest.mark.slow
-def test_a_person_with_fewer_records_is_covered() -> None:
-    one = ProfileDP.from_pair(DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=2).pair)
-    grid = np.linspace(0.0, 6.0, 25)
-    profiles = [for_group(one, records).delta_at(grid) for records in (1, 2, 3)]
-    assert all(np.all(fewer <= more + 1e-15) for fewer, more in pairwise(profiles))
 
 
 @pytest.mark.slow

@@ -73,12 +73,10 @@ def test_target_with_a_large_slack_is_kept_too(mu: float, rate: float, steps: in
     assert np.all(run.delta_at(epsilons) <= target.delta_at(epsilons))
 
 
-@pytest.mark.parametrize(
-    ("mu", "rate", "steps"), [(1.0, 0.05, 100), (2.0, 1.0, 5), pytest.param(1.5, 0.02, 500, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("mu", "rate", "steps"), [(2.0, 0.3, 1), pytest.param(1.0, 0.05, 100, marks=pytest.mark.slow)])
 def test_a_target_for_changed_records_is_kept_and_needs_more_noise(mu, rate, steps):
     noise = noise_multiplier_under(mu, rate, steps, neighboring="replace_one")
-    target, epsilons = gaussian_target(mu, "replace_one"), np.concatenate([[0.0], np.geomspace(1e-4, 60, 2000)])
+    target, epsilons = gaussian_target(mu, "replace_one"), np.concatenate([[0.0], np.geomspace(1e-4, 60, 300)])
 
     def stays_under(multiplier):
         run = DPSGD(noise_multiplier=multiplier, sample_rate=rate, steps=steps, neighboring="replace_one")

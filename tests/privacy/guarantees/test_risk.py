@@ -53,19 +53,6 @@ def test_trade_off_of_an_epsilon_and_a_delta_is_its_closed_form(epsilon: float, 
     assert one.advantage() == pytest.approx((np.expm1(epsilon) + 2 * delta) / (np.exp(epsilon) + 1), rel=1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0])
-def test_the_gaussian_that_covers_a_pure_guarantee_is_its_closed_form(epsilon: float) -> None:
-    """Both curves meet where both errors have probability 1/(1 + e^ε)."""
-    exact = -2 * norm.ppf(1 / (1 + np.exp(epsilon)))
-    assert PureDP(epsilon=epsilon).gaussian_mu(slack=0.0).mu == pytest.approx(exact, rel=1e-9)
-
-
-def test_what_may_fail_openly_is_covered_by_no_gaussian() -> None:
-    for failing in (ApproxDP(epsilon=1.0, delta=1e-6), NonPrivate(), GaussianDP(mu=40.0)):
-        assert failing.gaussian_mu() == (np.inf, 1.0, 1e-9)
-    assert ApproxDP(epsilon=1.0, delta=1e-6).gaussian_mu(slack=1.1e-6).mu < 1.3
-
-
 def test_nothing_is_hidden_without_privacy_and_all_with_no_loss() -> None:
     assert NonPrivate().trade_off(RATES).max() == 0.0
     assert (NonPrivate().advantage(), NonPrivate().bayes_risk(0.1)) == (1.0, 1.0)
@@ -136,27 +123,6 @@ def test_riskcal_reads_the_same_risks(run: tuple[float, float, int]) -> None:
     assert one.bayes_risk(likely, "membership") == pytest.approx(right, rel=2e-4)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("run", RUNS, ids=str)
-def test_gdpnum_finds_the_same_gaussian_where_both_look(run: tuple[float, float, int]) -> None:
-    """It looks at rates of both errors above ``err`` only; our curve read in the same way gives its μ."""
-    converter = pytest.importorskip("gdpnum").PLDConverter(theirs(*run))
-    rates = np.geomspace(2e-3, 0.4, 200)
-    missed = ours(*run).trade_off(rates)
-    mu = np.max(-norm.ppf(rates) - norm.ppf(missed))
-    assert mu == pytest.approx(converter.get_mu(err=2e-3), rel=0.01)
-    assert ours(*run).gaussian_mu(1e-9).mu >= mu * (1 - 1e-3)
-
-
-@pytest.mark.slow
-def test_gdpnum_measures_the_same_regret() -> None:
-    regret = pytest.importorskip("gdpnum").get_worst_case_regret
-    rates = np.linspace(0.0, 1.0, 4001)
-    for one in (PureDP(epsilon=1.0), ApproxDP(epsilon=0.5, delta=1e-10)):
-        fit = one.gaussian_mu()
-        assert fit.regret == pytest.approx(regret(rates, one.trade_off(rates), fit.mu, tol=1e-6), abs=2e-4)
-
-
 def test_riskcal_is_not_above_zero_concentrated_dp_read_from_its_profile() -> None:
     """Its curve comes from the Rényi divergences of the two errors, and is the better one; ours is never above it."""
     analysis = pytest.importorskip("riskcal.analysis")
@@ -195,7 +161,6 @@ def test_the_statement_reads_the_risk_of_its_total() -> None:
     assert spent.trade_off(0.1) == spent.guarantee.trade_off(0.1)
     assert spent.advantage() == spent.guarantee.advantage()
     assert spent.bayes_risk([0.1, 0.2]).shape == (2,)
-    assert spent.gaussian_mu() == spent.guarantee.gaussian_mu()
 
 
 def test_the_text_of_a_statement_says_what_its_epsilon_means() -> None:
@@ -218,8 +183,6 @@ def test_what_is_no_probability_is_refused(wrong: float) -> None:
         one.trade_off(wrong)
     with pytest.raises(ValueError, match="0 <= prior <= 1"):
         one.bayes_risk(wrong)
-    with pytest.raises(ValueError, match="0 <= slack < 1"):
-        one.gaussian_mu(wrong)
 
 
 def test_an_unknown_attack_is_named() -> None:

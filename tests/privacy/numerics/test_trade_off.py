@@ -78,38 +78,6 @@ def test_no_guess_of_membership_is_right_more_often_than_stated(curves) -> None:
                 assert exact - 1e-12 <= curve.right_guess(prior)
 
 
-def exact_mu(p: np.ndarray, q: np.ndarray, slack: float) -> float:
-    """The μ that the corners of one direction's own curve need: each test that rejects all outcomes above a ratio."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        order = np.argsort(-np.where(q > 0, p / q, np.inf))
-    power, rate = np.cumsum(p[order]), np.cumsum(q[order])
-    bound = (power > slack * (1 + 1e-6)) & (rate + power < 1 + 1e-9)  # others are corners of the other direction
-    needed = norm.ppf((power[bound] - slack) / (1 - slack)) - norm.ppf(np.minimum(rate[bound] / (1 - slack), 1.0))
-    return float(max(np.max(needed, initial=0.0), 0.0))
-
-
-@pytest.mark.slow
-def test_the_gaussian_curve_found_is_the_closest_one_that_covers_both_directions(curves) -> None:
-    for one, curve in curves[: size(2000, 30)]:
-        exact = max(exact_mu(one.p, one.q, 1e-9), exact_mu(one.q, one.p, 1e-9))
-        assert exact * (1 - 1e-9) - 1e-9 <= curve.gaussian(1e-9).mu <= exact * 1.02 + 1e-3
-
-
-def test_the_gaussian_profile_found_is_nowhere_below_the_profile(curves) -> None:
-    for one, curve in curves[:20]:
-        mu = curve.gaussian(1e-9).mu
-        if np.isfinite(mu):
-            exact = exact_pair(one).delta_at(EPSILONS)
-            assert np.all(exact <= 1e-9 + (1 - 1e-9) * delta_of_gaussian(mu, EPSILONS) + 1e-13)
-
-
-@pytest.mark.parametrize("mu", [0.01, 0.3, 1.0, 4.0])
-def test_the_regret_of_a_gaussian_curve_is_nothing(mu: float) -> None:
-    fit = trade_off(lambda epsilon: delta_of_gaussian(mu, epsilon)).gaussian(1e-9)
-    assert mu * (1 - 1e-6) <= fit.mu <= mu * 1.002
-    assert 0 <= fit.regret < 2e-4
-
-
 def test_a_small_rate_keeps_its_digits() -> None:
     curve = trade_off(lambda epsilon: delta_of_gaussian(1.0, epsilon))
     for rate in (1e-11, 1e-8, 1e-4):

@@ -29,7 +29,7 @@ from sklearn_dpsearch.privacy import (
 from sklearn_dpsearch.privacy.guarantees.composition import ORDERS
 from sklearn_dpsearch.privacy.selection import best_of_published
 from sklearn_dpsearch.privacy.selection.best_of_published import THEOREMS, NotApplicable, published_best_of
-from tests.privacy.never_smallest import bounds as never_smallest
+from tests.privacy.paper_bounds import bounds as never_smallest
 
 EVERY = {**THEOREMS, **never_smallest.THEOREMS}
 GAUSSIAN, LAPLACE = dp_event.GaussianDpEvent(2.0), dp_event.LaplaceDpEvent(2.0)
@@ -104,16 +104,6 @@ def test_points_of_figure_4(distribution: CountDistribution, epsilon: float) -> 
 # --- as printed ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_corollary_4_is_theorem_2_with_its_best_auxiliary_order() -> None:
-    fine = 1 + np.geomspace(1e-3, 1e4, 8001)
-    for shape, mean in [(0.0, 10), (1.0, 100), (-0.5, 30), (4.0, 10)]:
-        distribution, base = NegativeBinomial(shape, mean), ZCDP(rho=0.1)
-        four = never_smallest.zcdp_negative_binomial(base, distribution, fine)
-        two = never_smallest.renyi_negative_binomial(base, distribution, fine)
-        assert four.renyi(fine[:-1]) == pytest.approx(two.renyi(fine[:-1]), rel=1e-4)
-
-
 def test_lemma_7_is_at_most_the_theorems_that_follow_from_it() -> None:
     for base in (GaussianDP(mu=0.4), PureDP(epsilon=0.5)):
         for distribution, theorem in [
@@ -149,51 +139,6 @@ def test_corollary_21_holds_its_formula() -> None:
     assert best_of_published.approx_poisson(base, distribution).delta_at(1.5) == pytest.approx(
         -np.expm1(-1e-4) + curve.delta_at(1.5), rel=1e-9
     )
-
-
-def test_lemma_22_approaches_lemma_7_as_the_cap_is_lifted() -> None:
-    base, distribution = GaussianDP(mu=0.4), Geometric(10)
-    free = best_of_published.renyi_any_distribution(base, distribution).renyi(ORDERS)
-    gaps = [
-        np.max(never_smallest.renyi_capped(base, distribution.capped(cap)).renyi(ORDERS) - free)
-        for cap in (20, 60, 400)
-    ]
-    assert gaps[0] > gaps[1] > gaps[2] > -1e-12
-    assert gaps[2] < 1e-6
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1.5, 3.0])
-def test_theorem_5_2_is_below_every_choice_of_its_free_parameter(epsilon: float) -> None:
-    """The best ε₁ is taken; any other is valid too."""
-    base, distribution = GaussianDP(mu=0.4), NegativeBinomial(0.5, 20)
-    ours = never_smallest.profile_negative_binomial(base, distribution).delta_at(epsilon)
-    others = []
-    for first in np.linspace(0, 4, 400):
-        shift = 1.5 * np.log(np.exp(first) + (1 - distribution.gamma) / distribution.gamma * base.delta_at(first))
-        others.append(distribution.mean * base.delta_at(epsilon - shift) if epsilon >= shift else 1.0)
-    assert ours <= min(1.0, *others) * (1 + 1e-6)
-    assert ours == pytest.approx(min(1.0, *others), rel=1e-3)
-
-
-def test_corollary_5_4_is_theorem_5_2_at_the_stated_point() -> None:
-    distribution, base = Geometric(10), ApproxDP(epsilon=0.3, delta=1e-6)
-    stated = never_smallest.approx_profile_negative_binomial(base, distribution)
-    assert stated.epsilon_at(2e-5) <= 0.3 + 2 * np.log(np.exp(0.3) + 9 * 1e-6) + 1e-9
-    assert stated.delta_at(1.0) == pytest.approx(1e-5)
-    assert never_smallest.profile_negative_binomial(base, distribution).epsilon_at(1e-5 * (1 + 1e-9)) <= 0.9 + 1e-4
-
-
-def test_corollary_5_5_is_above_theorem_5_2() -> None:
-    for mu, mean in [(0.25, 10), (0.5, 100), (1.0, 1.5)]:
-        base, distribution = GaussianDP(mu=mu), Geometric(mean)
-        chernoff, exact = (
-            never_smallest.gaussian_negative_binomial(base, distribution),
-            never_smallest.profile_negative_binomial(base, distribution),
-        )
-        first = 0.5 * mu**2 + mu * np.sqrt(2 * np.log(max(mean - 1, 1)))
-        second = 0.5 * mu**2 + mu * np.sqrt(2 * np.log(mean / 1e-6))
-        assert chernoff.epsilon_at(1e-6) == pytest.approx(second + 2 * np.log(np.exp(first) + 1), rel=1e-6)
-        assert chernoff.epsilon_at(1e-6) >= exact.epsilon_at(1e-6)
 
 
 def test_corollary_5_8_is_the_limit_of_theorem_5_7() -> None:

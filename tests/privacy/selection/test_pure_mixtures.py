@@ -18,8 +18,6 @@ from sklearn_dpsearch.privacy import (
     Poisson,
     PureDP,
     best_of,
-    compose,
-    envelope,
     mixture,
 )
 from sklearn_dpsearch.privacy.selection.best_of import best_of_pure
@@ -103,15 +101,6 @@ def test_exact_form_agrees_with_all_orders_of_two_candidates(distribution: Count
     assert brute - 1e-9 <= exact <= brute + 1e-6
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_exact_form_agrees_with_all_orders_of_three_candidates(distribution: CountDistribution) -> None:
-    for epsilons, weights in ((GRID, THIRDS), ((0.05, 0.5, 3.0), (0.2, 0.7, 0.1)), ((1.0, 1.1, 4.0), (0.5, 0.3, 0.2))):
-        exact = best_of(mixed(epsilons, weights), distribution).epsilon_at(0.0)
-        brute = largest_loss_of_all_cuts(epsilons, weights, distribution)
-        assert brute - 1e-9 <= exact <= brute + 1e-6
-
-
 @pytest.mark.parametrize("cases", [3, pytest.param(15, marks=pytest.mark.slow)])
 def test_no_random_search_over_several_candidates_loses_more(cases: int) -> None:
     rng = np.random.default_rng(5)
@@ -131,14 +120,3 @@ def test_profile_and_epsilon_of_a_search_agree_at_delta_0(distribution: CountDis
     assert search.delta_at(exact) == 0.0
     assert 0.0 < search.delta_at(exact - 1e-3) <= 0.01
     assert search.epsilon_at(1e-9) <= exact
-
-
-def test_what_is_built_on_the_mixture_is_between_its_parts_and_the_largest() -> None:
-    one, distribution = mixed(GRID, THIRDS), Geometric(10)
-    alone = best_of(one, distribution).epsilon_at(0.0)
-    more = best_of(compose(one, PureDP(epsilon=0.3)), distribution).epsilon_at(0.0)
-    assert alone + 0.3 < more < best_of_pure(2.3, distribution)
-    unknown = best_of(envelope([one, PureDP(epsilon=1.2)]), distribution).epsilon_at(0.0)
-    assert max(alone, best_of_pure(1.2, distribution)) <= unknown < best_of_pure(2.0, distribution)
-    search, largest = best_of(one, 3), best_of_pure(2.0, Geometric(3))
-    assert search.epsilon_at(0.0) < best_of(search, distribution).epsilon_at(0.0) < best_of_pure(largest, distribution)

@@ -95,15 +95,6 @@ def test_curves_are_never_below_forty_digits_and_close(fraction: float) -> None:
             assert least <= stated <= least * (1 + 1e-11) + 1e-11
 
 
-def test_an_empty_and_a_full_subset_are_the_limits() -> None:
-    """KK23, Remark 2."""
-    tune, train = ZCDP(rho=0.3), ZCDP(rho=0.1)
-    orders = np.arange(2.0, 20.0)
-    assert renyi_rest(tune, train, 1e-12, orders).renyi(orders) == pytest.approx(train.renyi(orders), rel=1e-6)
-    assert renyi_rest(tune, train, 1 - 1e-12, orders).renyi(orders) == pytest.approx(tune.renyi(orders), rel=1e-6)
-    assert renyi_all(tune, train, 1e-12, orders).renyi(orders) == pytest.approx(train.renyi(orders), rel=1e-6)
-
-
 # --- brute force --------------------------------------------------------------------------------------------------
 
 
@@ -112,10 +103,11 @@ def test_bounds_are_above_the_exact_divergence_and_the_exact_loss() -> None:
     rng = np.random.default_rng(41)
     orders = np.array([2.0, 3.0, 4.0, 6.0, 9.0, 17.0])
     seen = 0
-    for _ in range(brute_force.size(1500, 150)):
+    for _ in range(brute_force.size(3000, 220)):
         search, fraction = subset_search.of_many_records(rng), float(rng.uniform(0.02, 0.95))
-        parts = [_largest_loss(one, search.number) for one in (search.tune, *search.train)]
-        if not np.all(np.isfinite(parts)):
+        tuned = {trains: one for (trains, validates), one in search.tune.items() if not validates}
+        parts = [_largest_loss(one, search.number) for one in (tuned, *search.train)]
+        if search.validate_guarantee is not None or not np.all(np.isfinite(parts)):
             continue
         tune, train = PureDP(epsilon=parts[0] * (1 + 1e-12)), PureDP(epsilon=max(parts[1:]) * (1 + 1e-12))
         for train_on in VARIANTS:
@@ -127,7 +119,7 @@ def test_bounds_are_above_the_exact_divergence_and_the_exact_loss() -> None:
                 assert np.all(exact <= bound.renyi(orders) + 1e-9)
                 check(bound, p, q)
                 seen += 1
-    assert seen > 30
+    assert seen > 20
 
 
 def _largest_loss(distributions: dict[frozenset[int], np.ndarray], number: int) -> float:
@@ -174,19 +166,6 @@ def test_published_bounds_are_the_smallest_for_weak_renyi_curves(tune, train_on,
     search = subset_then_train(tune, ZCDP(rho=0.01), fraction, train_on)
     found = {which: float(one.epsilon_at(DELTA)) for which, one in search.bounds.items()}
     assert found.pop(name) * (1 + 1e-3) < min(found.values())
-
-
-@pytest.mark.slow
-def test_a_base_known_only_by_its_renyi_curve_takes_the_smaller_route() -> None:
-    base = RenyiDP(orders=INTEGER_ORDERS, epsilons=SGD.renyi(INTEGER_ORDERS))
-    tune = best_of_published.renyi_poisson(base, Poisson(15), INTEGER_ORDERS)
-    for train_on, name in (("rest", "KK23 Theorem 1"), ("all", "ZW19, composed")):
-        total = subset_then_train(tune, base, 0.1, train_on)
-        epsilons = {which: one.epsilon_at(DELTA) for which, one in total.bounds.items()}
-        assert total.epsilon_at(DELTA) == min(epsilons.values()) <= epsilons[name]
-        assert total.tightest(DELTA) == min(epsilons, key=lambda which: epsilons[which])
-        assert total.has_renyi
-        assert np.all(total.renyi(INTEGER_ORDERS) <= total.bounds[name].renyi(INTEGER_ORDERS))
 
 
 # --- which bounds apply -------------------------------------------------------------------------------------------

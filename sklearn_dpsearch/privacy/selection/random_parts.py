@@ -1,4 +1,4 @@
-r"""Two likelihood ratios of one output, coupled so that no other coupling loses more; and an independent third one.
+r"""Theorems 2 and 4 in numbers: the likelihood ratios of a record that joins one part of a search at random.
 
 Tuning returns t. X(t) is its ratio if the record trains the candidates, V(t) if it validates them: functions of one
 output, with an unknown joint distribution. Of all couplings with the same marginals the comonotone one (both are large
@@ -15,10 +15,50 @@ import numpy.typing as npt
 
 from .._types import Array
 from ..numerics.logspace import safe_exp
-from ..numerics.loss_distribution import ROUNDING, LossDistribution
+from ..numerics.loss_distribution import ROUNDING, LossDistribution, on_grid
 
 #: Losses beyond it count as infinite, which only raises a curve: products of their ratios would overflow.
 LARGEST_LOSS = 300.0
+
+
+def normalized(pld: LossDistribution) -> LossDistribution:
+    r"""Normalize a pair to total masses of 1: its curve where below a chord from H_0 = 1, else the chord.
+
+    A true curve is convex in c and 1 at c = 0, so it lies below each chord from there; the steepest chord is taken. A
+    pair drawn through points of a profile may exceed 1 near c = 0, and the least losses of a transform are noise.
+    """
+    above_q = pld.from_above[1]
+    if pld.losses.size == 0 or pld.infinity >= 1:
+        return LossDistribution(np.array([]), np.array([]), 1.0, 1.0)
+    with np.errstate(under="ignore"):
+        slopes = np.minimum((1.0 - pld.delta_at(pld.losses)) * safe_exp(-pld.losses), 1.0)
+    first = int(np.argmax(slopes))
+    mass = max(float(slopes[first]) - float(above_q[first + 1]), 0.0)
+    losses, masses = pld.losses[first:], pld.masses[first:].copy()
+    masses[0] = mass * float(safe_exp(losses[0]))
+    missing = max(0.0, 1.0 - float(masses.sum()) - pld.infinity)
+    return LossDistribution(losses, masses, pld.infinity + missing, max(0.0, 1.0 - mass - float(above_q[first + 1])))
+
+
+def thinned(pld: LossDistribution, most: int) -> LossDistribution:
+    """Atoms spread over an even grid with about ``most`` points, if there are more: the curve only rises."""
+    if pld.losses.size <= most:
+        return pld
+    interval = float(np.ptp(pld.losses)) / most
+    first, masses = on_grid(pld, interval)
+    kept = masses > 0
+    losses = np.asarray(interval * (first + np.flatnonzero(kept)), dtype=float)
+    return LossDistribution(losses, masses[kept], pld.infinity, pld.minus_infinity)
+
+
+def log_mean_exp(a: float, b: float, weight: float) -> float:
+    """log(w·e^a + (1−w)·e^b) of a, b ≥ 0, rounded up."""
+    if max(a, b) < 30.0:
+        mean = np.log1p(weight * np.expm1(a) + (1.0 - weight) * np.expm1(b))
+    else:
+        with np.errstate(divide="ignore"):
+            mean = np.logaddexp(np.log(weight) + a, np.log1p(-weight) + b)
+    return float(mean * (1.0 + ROUNDING))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +97,7 @@ def coupled(
     train_on : {"rest", "all"}
     index : {0, 1}
     """
-    x, v = (_from_the_far_end(pld, index) for pld in (tune, validate))
+    x, v = (_quantiles(pld, index) for pld in (tune, validate))
     ends = np.unique(np.concatenate([x.ends, v.ends, [1.0]]))
     with np.errstate(divide="ignore"):
         log_x = np.log(fraction) + x.at(ends)
@@ -84,7 +124,7 @@ class _Quantiles:
         return np.append(self.log_ratios, -np.inf)[steps]
 
 
-def _from_the_far_end(pld: LossDistribution, index: int) -> _Quantiles:
+def _quantiles(pld: LossDistribution, index: int) -> _Quantiles:
     losses, masses = pld.losses[::-1], pld.masses[::-1]
     far = losses > LARGEST_LOSS
     infinity = pld.infinity + float(masses[far].sum())
@@ -95,7 +135,14 @@ def _from_the_far_end(pld: LossDistribution, index: int) -> _Quantiles:
     return _Quantiles(np.cumsum(masses * safe_exp(-losses)), losses, infinity)
 
 
-def with_against_without(pieces: Pieces, train: LossDistribution, epsilon: float) -> float:
+def delta_in_direction(index: int, pieces: Pieces, train: LossDistribution, epsilon: Array) -> Array:
+    """δ(ε) for a record removed (0) or added (1), rounded up."""
+    curve = delta_added if index else delta_removed
+    rows = [curve(pieces, train, float(one)) for one in np.ravel(epsilon)]
+    return np.minimum(np.reshape(rows, np.shape(epsilon)) * (1.0 + ROUNDING), 1.0)
+
+
+def delta_removed(pieces: Pieces, train: LossDistribution, epsilon: float) -> float:
     """E (Z − c)₊, c = e^ε: e^b·H_k with k = (c − e^a)/e^b, and e^a + e^b − c where k ≤ 0; and the mass at infinity."""
     share = safe_exp(pieces.a - epsilon) * (1.0 + ROUNDING)  # e^a/c, up: k is rounded down
     inside = (share < 1.0) & (pieces.b > -np.inf)
@@ -107,7 +154,7 @@ def with_against_without(pieces: Pieces, train: LossDistribution, epsilon: float
     return pieces.infinity + _expected(pieces, values)
 
 
-def without_against_with(pieces: Pieces, train: LossDistribution, epsilon: float) -> float:
+def delta_added(pieces: Pieces, train: LossDistribution, epsilon: float) -> float:
     """E (1 − c·Z)₊, c = e^ε: r·H_{c·e^b/r} with r = (1 − c·e^a)₊; the pair of training (without, with)."""
     left = -np.expm1(np.minimum(epsilon + pieces.a, 0.0)) * (1.0 + ROUNDING)
     inside = left > 0.0
