@@ -19,8 +19,8 @@ CEILINGS = {
     "_process": 250,
     "adapters": 1_560,
     "audit": 1_050,
-    "boosting": 1_300,
-    "data": 390,
+    "boosting": 1_370,
+    "data": 440,
     "ledger": 580,
     "nets": 5_680,
     "preprocessing": 840,
@@ -29,7 +29,7 @@ CEILINGS = {
     "scoring": 1_240,
     "search": 5_480,
 }
-FILES = 298
+FILES = 300
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
