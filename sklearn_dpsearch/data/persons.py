@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,23 @@ def persons_in(groups: Any, n_samples: int) -> PersonCodes:
 def number_of_persons(persons: PersonCodes) -> int:
     """Number of different persons."""
     return int(persons.max(initial=-1)) + 1
+
+
+def one_of_each(persons: PersonCodes, random_bytes: Callable[[int], bytes]) -> NDArray[np.intp]:
+    """Numbers, in order, of one record of each person, drawn uniformly among his records.
+
+    Given the draws, a person has one record: what is differentially private in records is so in persons.
+
+    Parameters
+    ----------
+    persons : ndarray of shape (n_samples,)
+    random_bytes : callable
+        Secret randomness: 8 bytes for each record.
+    """
+    turns = np.frombuffer(random_bytes(8 * len(persons)), np.uint64)
+    order = np.lexsort((turns, persons))
+    first: NDArray[np.intp] = order[np.diff(persons[order], prepend=-1) > 0]
+    return np.sort(first)
 
 
 def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ import decimal
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.data.persons import number_of_persons, persons_in
+from sklearn_dpsearch.data.persons import number_of_persons, one_of_each, persons_in
 
 pd = pytest.importorskip("pandas")
 NAMES = ["ann", "bob", "ann", "cy", "bob", "ann"]
@@ -97,3 +97,17 @@ def test_one_name_decides_nothing_about_the_others():
     """Whole numbers that double precision would make equal stay different beside a fraction, a text or a gap."""
     for odd in (0.5, "text", None, float("nan"), float("inf"), 10**400):
         assert partition([2**60, 2**60 + 1, odd, 2**60 + 1]) == [[0], [1, 3], [2]]
+
+
+def test_one_record_of_each_person_is_drawn():
+    codes = np.random.default_rng(0).permutation(np.repeat(np.arange(50), np.arange(1, 51)))
+    draw = np.random.default_rng(1).bytes
+    times = np.zeros(len(codes))
+    for _ in range(400):
+        chosen = one_of_each(codes, draw)
+        assert sorted(codes[chosen]) == list(range(50))
+        assert np.all(np.diff(chosen) > 0)
+        times[chosen] += 1
+    expected = 400 / np.bincount(codes)[codes]
+    assert np.all(np.abs(times - expected) < 6 * np.sqrt(expected) + 1)
+    assert one_of_each(codes[:0], draw).tolist() == []

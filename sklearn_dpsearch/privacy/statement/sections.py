@@ -19,6 +19,8 @@ from .numbers import hundredths_up, percent_up, plain, short_up, up
 from .release import Release, versions
 from .theorems import COMPOSITION, source, theorem
 
+#: Unit of statements about all records of a person.
+PERSON = "person"
 #: δ at which the profile is stated, beside the statement's own.
 DELTAS = (1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 #: False positive rates of attacks, and probabilities of the best guess before the release.
@@ -132,18 +134,24 @@ def _names(attributes: Sequence[str]) -> Cell:
 def _unit(spent: Stated) -> Section:
     phrase, number = words.NEIGHBOURS[spent.neighboring]
     n = _number(spent)
-    one = "one record" if spent.unit == "record" else f"up to {spent.unit}"
+    phrase = phrase.format(one="one record" if spent.unit == "record" else f"up to {spent.unit}")
+    if spent.unit == PERSON:
+        phrase = words.NEIGHBOURS_OF_PERSON[spent.neighboring]
     rows = (
         (said("Unit of privacy"), said(spent.unit)),
         (said("Neighbouring relation"), Cell(words.RELATIONS[spent.neighboring], spent.neighboring)),
-        (said("In words"), said(phrase.format(one=one))),
-        (said("Number of records"), said(number if n is None else f"{number}: {n:,}")),
+        (said("In words"), said(phrase)),
+        (said(f"Number of {_units(spent)}"), said(number if n is None else f"{number}: {n:,}")),
     )
     return Section(key="unit", title="Whose privacy", columns=FACTS, rows=rows)
 
 
+def _units(spent: Stated) -> str:
+    return "persons" if spent.unit == PERSON else "records"
+
+
 def _number(spent: Stated) -> int | None:
-    """Number of records, where it is public and known."""
+    """Number of records, or of persons, where it is public and known."""
     public = words.NEIGHBOURS[spent.neighboring][1] == "public"
     return spent.release.n_samples if public and spent.release is not None else None
 
@@ -155,8 +163,8 @@ def _parameters(spent: Stated) -> Section:
     rows = tuple(_at(spent, delta) for delta in deltas)
     sentences = (
         f"Stated: ε = {up(spent.epsilon)} at δ = {short_up(spent.delta)}. The whole profile is known: the same release "
-        "at other δ has the ε below. A δ says little unless it is well below 1 divided by the number of records"
-        f"{beside}.",
+        "at other δ has the ε below. A δ says little unless it is well below 1 divided by the number of "
+        f"{_units(spent)}{beside}.",
         words.ROUNDING,
     )
     return Section(
@@ -250,7 +258,7 @@ def _tuning(spent: Stated) -> Section:
 
 
 def _not_protected(spent: Stated) -> Section:
-    more = [words.PUBLIC_NUMBER] if words.NEIGHBOURS[spent.neighboring][1] == "public" else []
+    more = [words.PUBLIC_NUMBER.format(_units(spent))] if words.NEIGHBOURS[spent.neighboring][1] == "public" else []
     more += [words.SEVERAL_RECORDS] if spent.unit == "record" else []
     sentences = (*words.NEVER_PROTECTED, *more)
     return Section(key="not_protected", title="What is not protected", sentences=sentences, listed=True)
