@@ -15,8 +15,7 @@ from sklearn_dpsearch.boosting.noise import UNIT, bounded, squared_distance, sum
 from sklearn_dpsearch.boosting.persons import Persons, clipped
 from sklearn_dpsearch.privacy import PrivacyError
 
-from .models import MODELS, TABLE
-from .test_public_start import STARTS, sums_of_fit
+from .models import MODELS, STARTS, TABLE, sums_of_fit
 
 rng = np.random.default_rng(5)
 #: Loss, and labels of n records.
