@@ -19,17 +19,17 @@ CEILINGS = {
     "_process": 250,
     "adapters": 1_560,
     "audit": 1_050,
-    "boosting": 1_305,
-    "data": 390,
-    "ledger": 580,
+    "boosting": 1_375,
+    "data": 440,
+    "ledger": 615,
     "nets": 5_685,
     "preprocessing": 840,
-    "privacy": 5_517,
-    "report": 802,
+    "privacy": 5_530,
+    "report": 810,
     "scoring": 1_240,
-    "search": 5_475,
+    "search": 5_525,
 }
-FILES = 292
+FILES = 295
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

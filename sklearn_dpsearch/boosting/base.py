@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .._process import in_fixed_words, steps_now
 from ..data.columns import names_of
 from ..data.labels import targets_in
+from ..data.persons import PersonCodes, number_of_persons, persons_in
 from ..preprocessing import ColumnShape, Schema, TableEncoder
 from ..preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
 from ..privacy import GaussianDP, Guarantee, calibrate
@@ -38,6 +39,7 @@ from .features import BLOCK, CodedColumns, Codes, Feature
 from .losses import Array, Loss, SoftmaxLoss
 from .noise import UNIT, NoisySums, noise_scale
 from .noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
+from .persons import Persons
 from .public_start import ToOutputs, check_init, outputs_of
 from .rounds import EVERY, WAYS, PublicLine, TrainingRecords, between, boost, outputs_after, started
 
@@ -72,6 +74,8 @@ class GradientBoosting(CalibratedModel):
     privacy_parameters = (*TARGETS, "neighboring")
     #: Records may come as ``ChosenRows``: a search need not copy those that train.
     takes_chosen_rows = True
+    #: Persons may come as ``groups``: a search hands them on.
+    takes_groups = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CalibratedModel._parameter_constraints,
@@ -193,9 +197,9 @@ class GradientBoosting(CalibratedModel):
     def _calibrated_mu(self, epsilon: float, delta: float) -> float:
         return calibrated_mu(epsilon, delta)
 
-    def _noise_scale(self, loss: Loss, releases: int | Fraction) -> int:
+    def _noise_scale(self, loss: Loss, releases: int | Fraction, persons: bool = False) -> int:
         """Standard deviation of the noise of one of some equal releases, in whole numbers."""
-        return noise_scale(self._mu(), releases, self.neighboring, loss)
+        return noise_scale(self._mu(), releases, self.neighboring, loss, persons)
 
     def _check_arguments(self) -> None:
         """Raise for arguments that are wrong for all data."""
@@ -227,7 +231,7 @@ class GradientBoosting(CalibratedModel):
 
     # --- fit ----------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Train on the records.
 
         Parameters
@@ -235,6 +239,10 @@ class GradientBoosting(CalibratedModel):
         X : DataFrame of pandas or polars, or array of shape (n_samples, n_features)
             With the schema's columns; an array has them in the schema's order.
         y : array-like of shape (n_samples,)
+        groups : array-like of shape (n_samples,), optional
+            Person of each record: numbers, texts, or other values with a hash; a missing one is a person of its own.
+            With ``groups`` the guarantee is for persons, all of whose records are neighbours together, and the number
+            of persons is public in place of that of records.
 
         Returns
         -------
@@ -246,24 +254,35 @@ class GradientBoosting(CalibratedModel):
             raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
         y = targets_in(y, numeric=isinstance(self, RegressorMixin))
         check_consistent_length(X, y)
-        if self.target_delta is not None and self.neighboring != "add_remove":  # else the number of records is private
-            check_size_of_delta("target_delta", float(self.target_delta), len(y))
+        persons = None if groups is None else persons_in(groups, len(y))
+        if self.target_delta is not None and self.neighboring != "add_remove":  # else the number of units is private
+            number = len(y) if persons is None else number_of_persons(persons)
+            check_size_of_delta("target_delta", float(self.target_delta), number)
         loss, targets = self._loss_and_targets(y)
         columns = self._columns()
         codes = columns.codes(X)
         self._name_features(X)
         initial = self._init_outputs(X, codes.shape[1], fitting=True)
-        work = partial(self._train, codes, columns.features, targets, loss, initial)
+        work = partial(self._train, codes, columns.features, targets, loss, initial, persons)
         in_fixed_words(type(self).__name__, work)
         return self
 
     def _train(
-        self, codes: Codes, features: Sequence[Feature], targets: NDArray[Any], loss: Loss, initial: Array
+        self,
+        codes: Codes,
+        features: Sequence[Feature],
+        targets: NDArray[Any],
+        loss: Loss,
+        initial: Array,
+        given: PersonCodes | None,
     ) -> None:
         public = _generator_of(self.random_state)
-        random_bytes = self._noise_source(codes, targets, initial, repr(public.bit_generator.state))
-        records = TrainingRecords(codes, targets, loss)
-        scale = self._noise_scale(loss, capacity.START)
+        random_bytes = self._noise_source(codes, targets, initial, repr(public.bit_generator.state), *_several(given))
+        persons = None if given is None else Persons(given)
+        if persons is not None:
+            codes, targets, initial = codes[:, persons.order], targets[persons.order], initial[:, persons.order]
+        records = TrainingRecords(codes, targets, loss, persons)
+        scale = self._noise_scale(loss, capacity.START, persons is not None)
         release, noise = NoisySums(loss, scale, random_bytes).release, scale / UNIT
         start = started(records, release, noise)
         line = None
@@ -273,7 +292,7 @@ class GradientBoosting(CalibratedModel):
         information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records  # both are released
         rounds = self._rounds(information, size)
         draws = PartitionDraws(features, rounds, self._groups(information, len(features)), public)
-        scale = self._noise_scale(loss, self._releases(rounds))
+        scale = self._noise_scale(loss, self._releases(rounds), persons is not None)
         boosted = boost(
             records, start, draws, NoisySums(loss, scale, random_bytes).release,
             learning_rate=self._step(rounds), noise=scale / UNIT, prior_factor=float(self.prior_factor), line=line,
@@ -289,6 +308,7 @@ class GradientBoosting(CalibratedModel):
             delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
             components=(Component(name="training", guarantee=guarantee),),
             assumptions=self.privacy_assumptions(),
+            unit="record" if persons is None else "person",
         )
         self.partitions_: list[Any] = [tuple(one) for one in partitions]
         self.weights_, self.weight_noise_ = boosted.weights, boosted.noise
@@ -443,6 +463,11 @@ def _importances(partitions: Sequence[Partition], gains: Sequence[float], featur
             found[features[partition.features[0]].column] += gain
     found = np.maximum(found, 0.0)
     return found / (found.sum() or 1.0)
+
+
+def _several(persons: PersonCodes | None) -> tuple[PersonCodes, ...]:
+    """Persons on whom a fit depends: none where each has one record."""
+    return () if persons is None or number_of_persons(persons) == len(persons) else (persons,)
 
 
 def _generator_of(seed: Seed) -> np.random.Generator:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,20 +37,25 @@ def squared_hessians(loss: Loss) -> Fraction:
     return loss.squared_hessians / (HESSIAN_NOISE * Fraction(loss.hessian_unit)) ** 2
 
 
-def squared_distance(loss: Loss, neighboring: Neighboring) -> Fraction:
+def squared_distance(loss: Loss, neighboring: Neighboring = "zero_out", persons: bool = False) -> Fraction:
     """Bound on the squared distance of the sums of neighbours, in units of the largest score.
 
     Two records of one cell have scores at most 2 apart. Hessians are not negative, so two numbers are at most the
     larger one apart, and two vectors at most √2 times the longest. Records of two cells add vectors at right angles.
+    Two persons add vectors of the length of one record, which are at most twice that apart.
     """
     hessians = squared_hessians(loss)
     if neighboring != "replace_one":
         return 1 + hessians
+    if persons:
+        return 4 * (1 + hessians)
     apart = Fraction(0) if loss.constant_hessians else hessians * min(loss.n_outputs, 2)
     return max(4 + apart, 2 * (1 + hessians))
 
 
-def noise_scale(mu: float, releases: int | Fraction, neighboring: Neighboring, loss: Loss) -> int:
+def noise_scale(
+    mu: float, releases: int | Fraction, neighboring: Neighboring, loss: Loss, persons: bool = False
+) -> int:
     """Standard deviation, in whole numbers, of the noise with which all releases together are μ-GDP.
 
     Parameters
@@ -59,6 +65,8 @@ def noise_scale(mu: float, releases: int | Fraction, neighboring: Neighboring, l
         Number of equal releases; one with the share q of μ² is one of 1/q.
     neighboring : {"add_remove", "zero_out", "replace_one"}
     loss : Loss
+    persons : bool
+        Whether neighbours differ in the records of a person.
 
     Returns
     -------
@@ -70,7 +78,7 @@ def noise_scale(mu: float, releases: int | Fraction, neighboring: Neighboring, l
     BudgetUnreachableError
         If the noise would have to be larger than it can be drawn.
     """
-    square = releases * squared_distance(loss, neighboring) * (UNIT / Fraction(mu)) ** 2
+    square = releases * squared_distance(loss, neighboring, persons) * (UNIT / Fraction(mu)) ** 2
     scale = math.isqrt(math.ceil(square) - 1) + 1
     if scale > LARGEST_SCALE:
         raise BudgetUnreachableError(
@@ -105,8 +113,8 @@ def bounded(values: Array, loss: Loss) -> Array:
     scores, hessians = np.split(values, 2)
     if _all_fit(scores, hessians, loss):
         return values
-    fits = _squares(scores) <= UNIT**2
-    fits &= _squares(hessians) <= int(squared_hessians(loss) * UNIT**2)
+    fits = squares(scores) <= UNIT**2
+    fits &= squares(hessians) <= int(squared_hessians(loss) * UNIT**2)
     fits &= (hessians == CONSTANT if loss.constant_hessians else hessians >= 0.0).all(axis=0)
     if not fits.all():
         values[:, ~fits] = 0.0
@@ -129,9 +137,16 @@ def _largest_hessian(loss: Loss) -> int:
     return math.isqrt(int(squared_hessians(loss) * UNIT**2))
 
 
-def _squares(values: Array) -> Array:
+def squares(values: Array) -> Array:
+    """Squares of the norms of columns."""
     found: Array = np.einsum("ij,ij->j", values, values)
     return found
+
+
+def sums_of(values: Array, cells: NDArray[np.integer[Any]], n_cells: int) -> Array:
+    """Sums of whole numbers over each cell, exact in double precision: shape (len(values), n_cells)."""
+    places = cells.astype(np.intp)  # once for all rows
+    return np.array([np.bincount(places, row, n_cells) for row in values])
 
 
 class NoisySums:

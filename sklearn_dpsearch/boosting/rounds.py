@@ -14,7 +14,8 @@ from sklearn.isotonic import isotonic_regression
 from .cells import WHOLE, CellNumbers, Partition, PartitionDraws
 from .features import Codes
 from .losses import Array, Derivatives, Loss
-from .noise import HESSIAN_NOISE, bounded, whole
+from .noise import HESSIAN_NOISE, bounded, sums_of, whole
+from .persons import Numbers, Persons, clipped
 
 #: Records in the processor's cache at once.
 BLOCK = 2**14
@@ -139,6 +140,8 @@ class TrainingRecords:
     codes : ndarray of shape (n_features, n_samples)
     targets : ndarray of shape (n_samples,)
     loss : Loss
+    persons : Persons, optional
+        Whose records they are, in this order; None: each is a unit of its own.
 
     Attributes
     ----------
@@ -146,8 +149,8 @@ class TrainingRecords:
         Those of the model so far.
     """
 
-    def __init__(self, codes: Codes, targets: NDArray[Any], loss: Loss) -> None:
-        self.loss, self._codes, self._targets = loss, codes, targets
+    def __init__(self, codes: Codes, targets: NDArray[Any], loss: Loss, persons: Persons | None = None) -> None:
+        self.loss, self._codes, self._targets, self._persons = loss, codes, targets, persons
         self.outputs = np.zeros((loss.n_outputs, codes.shape[1]))
         self._cells = np.zeros(codes.shape[1], np.uint16)
 
@@ -165,12 +168,11 @@ class TrainingRecords:
             Sums of whole numbers.
         """
         sums = np.zeros((2 * self.loss.n_outputs, partition.n_cells))
-        for start in range(0, self._codes.shape[1], BLOCK):
-            rows = slice(start, start + BLOCK)
+        for rows, persons in self._blocks(partition.n_cells):
             self.outputs[:, rows] += step[:, self._cells[rows]]
             cells = partition.cells(self._codes[:, rows])
             derivatives = self.loss.derivatives(self.outputs[:, rows], self._targets[rows])
-            sums += sums_of(bounded(whole(derivatives, self.loss), self.loss), cells, partition.n_cells)
+            sums += self._summed(derivatives, cells, partition.n_cells, persons)
             self._cells[rows] = cells
         return sums.astype(np.int64)
 
@@ -190,12 +192,25 @@ class TrainingRecords:
             Where the slope is taken.
         """
         sums = np.zeros((2 * self.loss.n_outputs, 1))
-        for start in range(0, line.shape[1], BLOCK):
-            rows = slice(start, start + BLOCK)
+        for rows, persons in self._blocks(1):
             scores, hessians = self.loss.derivatives(outputs[:, rows], self._targets[rows])
             slopes = Derivatives(scores * line[:, rows], hessians)
-            sums += bounded(whole(slopes, self.loss), self.loss).sum(axis=1, keepdims=True)
+            sums += self._summed(slopes, np.zeros(line[:, rows].shape[1], np.uint8), 1, persons)
         return sums.astype(np.int64)
+
+    def _blocks(self, n_cells: int) -> Iterator[tuple[slice, Numbers | None]]:
+        if self._persons is not None:
+            yield from self._persons.blocks(n_cells)
+        else:
+            for start in range(0, self._codes.shape[1], BLOCK):
+                yield slice(start, start + BLOCK), None
+
+    def _summed(self, derivatives: Derivatives, cells: CellNumbers, n_cells: int, persons: Numbers | None) -> Array:
+        """Sums over each cell of what records, or their persons, add."""
+        added = bounded(whole(derivatives, self.loss), self.loss)
+        if persons is not None:
+            added = clipped(added, cells, n_cells, persons, self.loss)
+        return sums_of(added, cells, n_cells)
 
 
 class BoostingStart(NamedTuple):
@@ -330,11 +345,6 @@ def boost(
             step = np.zeros_like(start.outputs)
             line.follow(records, release, noise)
     return boosted
-
-
-def sums_of(values: Array, cells: CellNumbers, n_cells: int) -> Array:
-    """Sums of whole numbers over each cell, exact in double precision: shape (len(values), n_cells)."""
-    return np.array([np.bincount(cells, row, n_cells) for row in values])
 
 
 def _shrunk_inverse(hessians: Array, floor: float) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,7 @@ from ..privacy import (
 )
 from ..privacy._types import Neighboring
 from ..privacy.guarantees.base import Statement, as_guarantee
+from ..privacy.statement.sections import PERSON
 
 #: Number of guarantees whose loss distributions are kept, because computing these is slow.
 KEPT = 256
@@ -57,6 +58,8 @@ class Entry:
         Day of its begin, by UTC. No time of day: times of two entries would reveal the duration of a fit.
     library : str
         The version that wrote it.
+    unit : str
+        Unit of the guarantee, as ``PrivacySpent`` has it.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Entry:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     day: str = field(default_factory=today)
     library: str = ""
+    unit: str = "record"
 
     @property
     def title(self) -> str:
@@ -134,20 +138,40 @@ def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarante
     )
 
 
-def for_records(value: Guarantee | Statement) -> Guarantee:
-    """The guarantee itself, or that of a statement, which must be about single records.
+def check_unit(entry: Entry, unit: str) -> None:
+    """Raise if an entry says nothing about the unit of a ledger: a record, or a person.
 
     Raises
     ------
     PrivacyError
-        If the statement is about persons.
     """
-    if isinstance(value, Statement) and value.unit != "record":
+    if unit != PERSON and entry.unit not in ("record", PERSON):
         raise PrivacyError(
-            f"Found a statement whose unit is {value.unit!r}; one about single records is needed, as entries of one "
+            f"Found a statement whose unit is {entry.unit!r}; one about single records is needed, as entries of one "
             "ledger have one unit. Enter the statement of the fit itself, and read the total with "
             "ledger.spent().for_group(records)."
         )
+    if unit == PERSON and entry.unit == "record":
+        raise PrivacyError(
+            f"Found {entry.title}, whose guarantee is for one record, and a ledger of persons, as its first entry is; "
+            "one for persons is needed, as one for a record says nothing about all records of a person. Fit with "
+            "groups=, or enter spent.for_group(number) if the largest number of records of one person is public."
+        )
+
+
+def counted(entry: Entry, unit: str) -> Entry:
+    """Entry as it counts in a ledger of a unit: a person's guarantee covers a record of his that is replaced.
+
+    A record that is blanked leaves the person's other records, so blanking all of them is no bound for it. But both
+    sets of records are two steps apart, from the one to none and from none to the other.
+    """
+    if unit == PERSON or entry.unit != PERSON:
+        return entry
+    return replace(entry, guarantee=_for_changed(entry.guarantee))
+
+
+def guarantee_in(value: Guarantee | Statement) -> Guarantee:
+    """The guarantee itself, or that of a statement."""
     if hasattr(value, "privacy_guarantee"):
         raise TypeError(
             f"Found {type(value).__name__}; a guarantee is needed. A search enters itself (ledger=...). Of another "

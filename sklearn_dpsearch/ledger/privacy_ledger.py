@@ -6,6 +6,7 @@ import math
 import numbers
 import os
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.spent import Component, PrivacySpent
 from . import ledger_file
 from .budget import check, left, relation_of, total_of
-from .entry import BY_HAND, Entry, for_records, read_entry, stated_under, today
+from .entry import BY_HAND, Entry, counted, guarantee_in, read_entry, stated_under, today
 from .ledger_context import enter_block, leave_block
 
 #: Assumption of a ledger's total, beside those of its entries.
@@ -28,6 +29,7 @@ SETTLED = (
     "How many entries there are, and what each of them may spend, was settled without a look at what earlier ones "
     "released. Where going on was decided by looking, the budget counts, and not this smaller number."
 )
+UPWARDS = "Entries for persons count for a record that is replaced: then a person's records are replaced by others."
 
 
 class Seen:
@@ -164,7 +166,7 @@ class PrivacyLedger:
             "epsilon": None if math.isinf(epsilon) else float(epsilon),  # JSON has no infinity
             "delta": float(delta),
             "neighboring": neighboring,
-            "unit": "record",
+            "unit": None,  # that of the first entry; earlier versions wrote "record"
             "id": uuid.uuid4().hex,
             "day": today(),
             "library": __version__,
@@ -201,7 +203,7 @@ class PrivacyLedger:
         PrivacySpent
             At the ledger's δ; its components are the entries. Its statement has the budget and what is left.
         """
-        entries = self.entries()
+        entries, unit = self._counted()
         relation = relation_of(entries, self.neighboring)
         rests_on = dict.fromkeys(text for entry in entries for text in entry.assumptions)
         return PrivacySpent(
@@ -210,7 +212,15 @@ class PrivacyLedger:
             components=tuple(
                 Component(name=entry.title, guarantee=stated_under(entry.guarantee, relation)) for entry in entries
             ),
-            assumptions=(*rests_on, COMPLETE, PARTS, SETTLED, *_carried_over(entries, relation)),
+            assumptions=(
+                *rests_on,
+                COMPLETE,
+                PARTS,
+                SETTLED,
+                *_mixed(entries, unit),
+                *_carried_over(entries, relation),
+            ),
+            unit=unit,
             budget=self.epsilon if math.isfinite(self.epsilon) else None,
         )
 
@@ -225,8 +235,19 @@ class PrivacyLedger:
         float
             Slightly rounded down; 0 if the budget is spent, infinite if the budget is infinite.
         """
-        entries = self.entries()
+        entries, _ = self._counted()
         return left(total_of(entries, relation_of(entries, self.neighboring)), self.epsilon, self.delta)
+
+    def _unit(self, entries: Sequence[Entry]) -> str | None:
+        """Unit of the ledger: that of its first entry; None before."""
+        found: str | None = self._begun["unit"]
+        return entries[0].unit if found is None and entries else found
+
+    def _counted(self) -> tuple[tuple[Entry, ...], str]:
+        """Entries as they count, and the unit of the ledger."""
+        entries = self.entries()
+        unit = self._unit(entries) or "record"
+        return tuple(counted(entry, unit) for entry in entries), unit
 
     # --- entering -------------------------------------------------------------------------------------------------
 
@@ -247,13 +268,14 @@ class PrivacyLedger:
         """
         delta: float | None = None
         assumptions: tuple[str, ...] = ()
+        unit = "record"
         if isinstance(guarantee, PrivacySpent):
-            delta, assumptions = guarantee.delta, guarantee.assumptions
-        self._add(self._entry(BY_HAND, for_records(guarantee), delta, assumptions, label))
+            delta, assumptions, unit = guarantee.delta, guarantee.assumptions, guarantee.unit
+        self._add(self._entry(BY_HAND, guarantee_in(guarantee), delta, assumptions, label, unit=unit))
 
     def _spend_fit(self, name: str, spent: PrivacySpent, entry: str | None = None) -> None:
         """Enter a fit before its first use of a record; a fit resumed after a crash has its entry already."""
-        self._add(self._entry(name, for_records(spent), spent.delta, spent.assumptions, entry_id=entry))
+        self._add(self._entry(name, spent.guarantee, spent.delta, spent.assumptions, entry_id=entry, unit=spent.unit))
 
     def _entry(
         self,
@@ -263,6 +285,7 @@ class PrivacyLedger:
         assumptions: tuple[str, ...],
         label: str = "",
         entry_id: str | None = None,
+        unit: str = "record",
     ) -> Entry:
         """Entry as it will be read from the file."""
         new = Entry(
@@ -272,6 +295,7 @@ class PrivacyLedger:
             delta=delta,
             assumptions=tuple(assumptions),
             library=__version__,
+            unit=unit,
             **({} if entry_id is None else {"id": entry_id}),
         )
         return read_entry(new.written())
@@ -355,6 +379,10 @@ def _carried_over(entries: tuple[Entry, ...], relation: Neighboring | None) -> t
         f"Entries under {' and '.join(others)} neighbours are stated under {relation}: the number of records is public."
     )
     return (told,) if others else ()
+
+
+def _mixed(entries: tuple[Entry, ...], unit: str) -> tuple[str, ...]:
+    return (UPWARDS,) if unit == "record" and any(entry.unit != unit for entry in entries) else ()
 
 
 def _text(label: str) -> str:

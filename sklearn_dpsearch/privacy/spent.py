@@ -53,7 +53,7 @@ class PrivacySpent(Statement, Risk):
     assumptions : tuple of str
         Assumptions of the statement, as plain sentences.
     unit : str
-        Unit of privacy: a record, or a number of records of one person.
+        Unit of privacy: "record", "person" (all records of one person), or a number of records of one person.
     release : Release, optional
         Public facts of the release, if a fit made the statement.
     budget : float, optional

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..data.columns import columns_of
+from ..data.persons import number_of_persons, one_of_each, persons_in
 from ..ledger import PrivacyLedger
 from ..ledger.ledger_context import ledger_here
 from ..preprocessing import Schema
@@ -71,6 +73,7 @@ def schema_report(
     delta: float = 0.0,
     neighboring: Neighboring = "zero_out",
     ledger: PrivacyLedger | None = None,
+    groups: Any = None,
 ) -> SchemaReport:
     """Estimate, with privacy, which shares of each column are missing, unknown, or outside of their range.
 
@@ -92,6 +95,9 @@ def schema_report(
         Neighbouring relation.
     ledger : PrivacyLedger, optional
         Ledger in which the cost is entered before a value is used. None: the ledger of the block ``with ledger:``.
+    groups : array-like of shape (n_samples,), optional
+        Person of each record. The cost is then for persons: of each one's records one is drawn and counted, and shares
+        are means over persons.
 
     Returns
     -------
@@ -127,8 +133,10 @@ def schema_report(
     found = columns_of(X, list(known), known.listed)
     for name, column in known.columns.items():
         column.refuse(name, found[name].kind)
+    number = len(next(iter(found.values())).values)
+    persons = np.arange(number) if groups is None else persons_in(groups, number)
     if neighboring != "add_remove":
-        check_size_of_delta("delta", delta, max(len(next(iter(found.values())).values), 1))
+        check_size_of_delta("delta", delta, max(number_of_persons(persons), 1))
 
     noise, guarantee = _noise(len(known), epsilon, delta, neighboring)
     spent = PrivacySpent(
@@ -136,15 +144,17 @@ def schema_report(
         delta=delta,
         components=(Component(name=f"report on {len(known)} columns of a schema", guarantee=guarantee),),
         assumptions=(PUBLIC,),
+        unit="record" if groups is None else "person",
     )
     book = ledger_here() if ledger is None else ledger
     if book is not None:
         check_kind("ledger", book, PrivacyLedger, "a PrivacyLedger")
         book._spend_fit("schema_report", spent)
 
+    counted = slice(None) if groups is None else one_of_each(persons, secrets.token_bytes)
     shares, totals = dict[str, dict[str, float]](), list[float]()
     for name, column in known.columns.items():
-        kinds = column.misfits(found[name].values)
+        kinds = column.misfits(found[name].values[counted])
         cells = (FITS, *column.ways_to_misfit)
         noisy = {cell: int(np.count_nonzero(kinds == place)) + noise.sample() for place, cell in enumerate(cells)}
         totals.append(max(sum(noisy.values()), 1))

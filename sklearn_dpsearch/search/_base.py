@@ -21,6 +21,7 @@ from .._process import public_records
 from .._site import linked
 from ..adapters.declared_guarantee import Declared
 from ..adapters.refusals import together
+from ..data.persons import number_of_persons, persons_in
 from ..ledger import PrivacyLedger
 from ..ledger.ledger_context import counted, is_counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
@@ -32,6 +33,7 @@ from ._delegation import ReleasedModel
 from ._dry_run import DryRun, dry_run, examples, job_in_the_open
 from ._html_repr import ShownInNotebooks
 from ._ledgers import ledger_of, taken_along, with_those_before
+from ._persons import name_of_groups
 from ._private_fit import PrivateFit
 from ._rehearsal import rehearse
 from ._resuming import starting
@@ -39,7 +41,7 @@ from ._types import Scorer
 from .execution.clusters import workplace
 from .execution.outcome import charge
 from .execution.progress import planning, running
-from .planning.arguments import BUDGET, DELTA, PRE_DISPATCH, check_estimator, check_mean, is_per_record, without_groups
+from .planning.arguments import BUDGET, DELTA, PRE_DISPATCH, check_estimator, check_mean, is_per_record
 from .planning.finite_epsilon import check_finite
 from .planning.first_look import check_public, first_look, records_for, refuse_traces, targets_for
 from .planning.plan import Plan, make_plan
@@ -131,8 +133,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         Parameters
         ----------
         n_samples : int, optional
-            Number of records, where the guarantee or the splitter depends on it. Without it a hold-out of unknown
-            share is stated by a bound.
+            Number of records, or of persons for a fit with ``groups``, where the guarantee or the splitter depends on
+            it. Without it a hold-out of unknown share is stated by a bound.
         delta : float, optional
             δ at which to state ε, instead of the search's own ``delta``.
         public : bool, default=False
@@ -209,16 +211,23 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         search = copy(self)
         search.estimator = clone(self.estimator)
         strategy = search._strategy()
-        fit_params = self._fit_params(params)
+        groups = params.get("groups")
+        fit_params = self._fit_params({name: value for name, value in params.items() if name != "groups"})
+        name = "" if groups is None else name_of_groups(strategy)
         if X_public is not None or y_public is not None:
             check_public(X_public, y_public, X, y)
         _, scorer = together((strategy.check_kinds, partial(strategy.scorer, X_public is not None)))
         seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
+        n, unit, persons = seen.facts_of_X.n, "record", None
+        if groups is not None:
+            persons = fit_params[name] = persons_in(groups, n)
+            n, unit = number_of_persons(persons), "person"
         with planning(type(self).__name__, self.verbose):
-            plan = search._plan(strategy, seen.facts_of_X.n, X_public is not None, self.delta)
-            search._check_finite(plan, plan.spent, seen.facts_of_X.n, X_public is not None)
+            plan = search._plan(strategy, n, X_public is not None, self.delta)
+            search._check_finite(plan, plan.spent, n, X_public is not None)
+            plan = replace(plan, spent=replace(plan.spent, unit=unit))
         if self.verbose:  # all that it ever prints is known without the data
-            cost = f"epsilon = {up(plan.spent.epsilon)} at delta = {short_up(plan.spent.delta)} for any one record"
+            cost = f"epsilon = {up(plan.spent.epsilon)} at delta = {short_up(plan.spent.delta)} for any one {unit}"
             told = f"[{type(self).__name__}] {plan.work}the whole fit costs {cost}"
             print("\n  ".join([told, *columns_read(search.estimator)]))
         search.ledger = search.checkpoint = None  # the user's process keeps both
@@ -228,7 +237,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         work = PrivateFit(
             strategy=strategy,
             plan=plan,
-            n_samples=seen.facts_of_X.n,
+            n_samples=n,
+            persons=persons,
             X=seen.X,
             y=seen.y,
             public=public,
@@ -243,7 +253,6 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
 
     def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
-        params = without_groups(params)
         if get_config().get("enable_metadata_routing"):
             params = process_routing(self, "fit", **params).estimator.fit
         per_record = sorted(name for name, value in params.items() if is_per_record(name, value))
@@ -273,6 +282,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             Public validation data, never mixed with the private records: scoring is then free.
         **params : dict
             Passed to the estimator's ``fit``. One value per record (``sample_weight``) needs a declared ``guarantee``.
+            ``groups``, the person of each record, states everything for persons instead of records: each has one coin,
+            and one vote in a score. Only boosting takes them.
 
         Returns
         -------

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..data.persons import PersonCodes
 from . import private_process
+from ._persons import in_records
 from ._types import PublicData, Workers
 from .execution.clusters import Workplace
 from .execution.finished_runs import NOTHING, Finished
@@ -31,6 +33,7 @@ class PrivateFit:
         Of a copy of the search, without its ledger and its checkpoint: parameters set meanwhile change nothing.
     plan : Plan
     n_samples : int
+        Number of records, or of persons.
     X, y
         Private records.
     public : (X, y) or None
@@ -41,6 +44,8 @@ class PrivateFit:
         Secret from which everything random follows; None for the operating system's entropy.
     finished : Finished
         Runs of an attempt before a crash.
+    persons : ndarray of shape (n_records,) or None
+        Person of each record.
     """
 
     strategy: Strategy
@@ -53,6 +58,7 @@ class PrivateFit:
     workplace: Workplace
     entropy: int | list[int] | None = None
     finished: Finished = NOTHING
+    persons: PersonCodes | None = None
 
     @property
     def shared(self) -> list[Any]:
@@ -93,10 +99,11 @@ class PrivateFit:
     def job(self, candidates: Any, source: Randomness) -> Job:
         """Draw who does what: the last step before private records are used."""
         search = self.strategy.search
+        split = self.strategy.split(self.plan, candidates, self.n_samples, source)
         workers: Workers = {"n_jobs": search.n_jobs, "pre_dispatch": search.pre_dispatch}
         return Job(
             recipe=self.plan.recipe,
-            split=self.strategy.split(self.plan, candidates, self.n_samples, source),
+            split=split if self.persons is None else in_records(split, self.persons, source.random_bytes),
             X=self.X,
             y=self.y,
             fit_params=self.fit_params,

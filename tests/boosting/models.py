@@ -1,8 +1,13 @@
-"""Models of the small table."""
+"""Models of the small table, public ones of it, and the sums of a fit."""
 
 from __future__ import annotations
 
-from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base
 
 from .tables import SCHEMA, table
 
@@ -18,3 +23,54 @@ MODELS = {
         SCHEMA.without("pay", "grade"), **{"target": "price", "target_mu": 10.0, "max_iter": 300, **changed}
     ),
 }
+
+
+class ByAge(ClassifierMixin, BaseEstimator):
+    """Chances that follow from the age of a record alone; it fails on a record of 1000 years."""
+
+    def __init__(self, classes=("low", "high")):
+        self.classes = classes
+
+    def fit(self, X=None, y=None):
+        self.classes_ = np.array(self.classes)
+        return self
+
+    def predict_proba(self, X):
+        age = X["age"].fillna(50.0).to_numpy()
+        if (age == 1000).any():
+            warnings.warn(f"Found {age.max()}", stacklevel=1)
+            raise ValueError(f"A record is {age.max()} years old.")
+        likely = np.where(np.abs(age - 52) < 12, 0.9, 0.05)
+        others = (1 - likely) / (len(self.classes_) - 1)
+        return np.column_stack([*[others] * (len(self.classes_) - 1), likely])
+
+
+class PriceByAge(RegressorMixin, BaseEstimator):
+    def fit(self, X=None, y=None):
+        self.fitted_ = True
+        return self
+
+    def predict(self, X):
+        return np.where(np.abs(X["age"].fillna(50.0) - 52) < 12, 75.0, 25.0)
+
+
+STARTS = {"two classes": ByAge().fit(), "three classes": ByAge(("c", "b", "a")).fit(), "numbers": PriceByAge().fit()}
+
+
+def sums_of_fit(model, records, answers=None):
+    """Sums of each release of a fit, and the noisy answers; given answers are used in place of noise."""
+    seen, given = [], []
+
+    class Replayed(base.NoisySums):
+        def release(self, sums):
+            noisy = super().release(sums) if answers is None else answers[len(seen)]
+            seen.append(sums)
+            given.append(noisy)
+            return noisy
+
+    before, base.NoisySums = base.NoisySums, Replayed
+    try:
+        model.fit(records, records[model.target])
+    finally:
+        base.NoisySums = before
+    return seen, given

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -21,40 +20,8 @@ from sklearn_dpsearch.boosting.public_start import logits_of, own_columns
 from sklearn_dpsearch.boosting.rounds import EVERY
 from sklearn_dpsearch.privacy import GaussianDP
 
-from .models import MODELS, TABLE
+from .models import MODELS, STARTS, TABLE, ByAge, PriceByAge, sums_of_fit
 from .tables import table
-
-
-class ByAge(ClassifierMixin, BaseEstimator):
-    """Chances that follow from the age of a record alone; it fails on a record of 1000 years."""
-
-    def __init__(self, classes=("low", "high")):
-        self.classes = classes
-
-    def fit(self, X=None, y=None):
-        self.classes_ = np.array(self.classes)
-        return self
-
-    def predict_proba(self, X):
-        age = X["age"].fillna(50.0).to_numpy()
-        if (age == 1000).any():
-            warnings.warn(f"Found {age.max()}", stacklevel=1)
-            raise ValueError(f"A record is {age.max()} years old.")
-        likely = np.where(np.abs(age - 52) < 12, 0.9, 0.05)
-        others = (1 - likely) / (len(self.classes_) - 1)
-        return np.column_stack([*[others] * (len(self.classes_) - 1), likely])
-
-
-class PriceByAge(RegressorMixin, BaseEstimator):
-    def fit(self, X=None, y=None):
-        self.fitted_ = True
-        return self
-
-    def predict(self, X):
-        return np.where(np.abs(X["age"].fillna(50.0) - 52) < 12, 75.0, 25.0)
-
-
-STARTS = {"two classes": ByAge().fit(), "three classes": ByAge(("c", "b", "a")).fit(), "numbers": PriceByAge().fit()}
 
 
 class WrongByAge(ByAge):
@@ -73,25 +40,6 @@ WRONG = {"two classes": WrongByAge().fit(), "numbers": WrongPriceByAge().fit()}
 @pytest.fixture(params=MODELS)
 def kind(request):
     return request.param
-
-
-def sums_of_fit(model, records, answers=None):
-    """Sums of each release of a fit, and the noisy answers; given answers are used in place of noise."""
-    seen, given = [], []
-
-    class Replayed(base.NoisySums):
-        def release(self, sums):
-            noisy = super().release(sums) if answers is None else answers[len(seen)]
-            seen.append(sums)
-            given.append(noisy)
-            return noisy
-
-    before, base.NoisySums = base.NoisySums, Replayed
-    try:
-        model.fit(records, records[model.target])
-    finally:
-        base.NoisySums = before
-    return seen, given
 
 
 @pytest.mark.parametrize("place", [0, 299, 599])

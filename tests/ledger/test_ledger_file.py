@@ -166,7 +166,8 @@ def test_a_damaged_line_is_an_error_that_says_which_and_what_to_do(ledger, damag
 
 def test_every_line_is_json(ledger):
     header, *entries = map(json.loads, Path(ledger.path).read_text().splitlines())
-    assert (header["ledger"], header["epsilon"], header["delta"], header["unit"]) == (1, 10.0, 0.0, "record")
+    assert (header["ledger"], header["epsilon"], header["delta"], header["unit"]) == (1, 10.0, 0.0, None)
+    assert {entry["unit"] for entry in entries} == {"record"}
     assert [entry["label"] for entry in entries] == ["a", "b", "c"]
 
 

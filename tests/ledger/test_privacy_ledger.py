@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
 from fractions import Fraction
@@ -321,6 +322,54 @@ def test_statements_about_persons_are_refused_and_the_total_can_be_read_for_them
         ledger.spend(spent.for_group(3))
     ledger.spend(spent)
     assert ledger.spent().for_group(3).epsilon == pytest.approx(GaussianDP(mu=0.3).epsilon_at(1e-5))
+
+
+def for_persons(mu=0.1, neighboring="zero_out"):
+    return PrivacySpent(guarantee=GaussianDP(mu=mu, neighboring=neighboring), delta=1e-5, unit="person")
+
+
+def test_entries_for_persons_make_a_ledger_of_persons(begin):
+    ledger = begin()
+    ledger.spend(for_persons(0.3))
+    ledger.spend(for_persons(0.4))
+    spent = PrivacyLedger(ledger.path).spent()
+    assert (spent.unit, spent.guarantee) == ("person", GaussianDP(mu=0.5, neighboring="zero_out"))
+    assert [entry.unit for entry in ledger.entries()] == ["person", "person"]
+
+
+def test_a_ledger_of_persons_refuses_what_is_said_of_a_record(begin):
+    ledger = begin()
+    ledger.spend(for_persons())
+    of_a_record = PrivacySpent(guarantee=GaussianDP(mu=0.1, neighboring="zero_out"), delta=1e-5)
+    for one in (of_a_record, of_a_record.guarantee):
+        with pytest.raises(PrivacyError, match=r"says nothing about all records of a person.*groups=.*for_group"):
+            ledger.spend(one)
+    ledger.spend(of_a_record.for_group(3))
+    spent = ledger.spent()
+    assert spent.guarantee.mu == pytest.approx(np.hypot(0.1, 0.3))
+    assert "No person has more than 3 of the records." in spent.assumptions
+
+
+def test_in_a_ledger_of_records_a_person_counts_as_a_replaced_record(begin):
+    """Blanking all of a person's records is no bound for blanking one of them; replacing them by others is."""
+    ledger = begin(neighboring="replace_one")
+    ledger.spend(GaussianDP(mu=0.3, neighboring="replace_one"))
+    ledger.spend(for_persons(0.2))
+    spent = ledger.spent()
+    assert (spent.unit, spent.neighboring) == ("record", "replace_one")
+    assert spent.epsilon == pytest.approx(GaussianDP(mu=0.5).epsilon_at(1e-5))
+    assert [text for text in spent.assumptions if "a person's records are replaced by others" in text]
+    blank = begin("blank")
+    blank.spend(GaussianDP(mu=0.3, neighboring="zero_out"))
+    with pytest.raises(MixedNeighborsError, match="under replace_one for a ledger under zero_out"):
+        blank.spend(for_persons())
+
+
+def test_files_of_earlier_versions_are_of_records(begin):
+    """Their entries have no unit, and their first line says ``record``."""
+    entry = json.loads(Entry(name="a", label="", guarantee=PureDP(epsilon=1.0)).written())
+    del entry["unit"]
+    assert read_entry(json.dumps(entry)).unit == "record"
 
 
 class Net:

@@ -147,3 +147,39 @@ def test_what_cannot_be_is_said_before_anything_is_spent(given, error, words, tm
 def test_cells_have_names_of_their_own():
     for column in SCHEMA.columns.values():
         assert len({FITS, *column.ways_to_misfit}) == len(column.ways_to_misfit) + 1
+
+
+# --- persons ----------------------------------------------------------------------------------------------------------
+
+
+def test_one_record_of_each_person_is_counted(monkeypatch):
+    """A person with ten thousand records moves a count as far as one with one."""
+    quiet(monkeypatch)
+    people = pd.DataFrame({"age": [40.0] * 10_000 + [None] * 3 + [10.0] * 7})
+    groups = ["ann"] * 10_000 + ["bob"] * 3 + [None] * 7
+    report = schema_report(people, {"age": (17, 90)}, epsilon=1.0, groups=groups)
+    assert report.shares == {"age": {"missing": 1 / 9, "below": 7 / 9, "above": 0.0}}
+    assert report.privacy_spent_.unit == "person"
+
+
+def test_a_record_is_drawn_uniformly_and_anew(monkeypatch):
+    quiet(monkeypatch)
+    people, groups = pd.DataFrame({"age": [None, 40.0, 40.0, 40.0] * 2000}), np.arange(8000) // 4
+    found = [schema_report(people, {"age": (17, 90)}, epsilon=1.0, groups=groups) for _ in range(2)]
+    shares = [report.shares["age"]["missing"] for report in found]
+    assert shares == pytest.approx([0.25, 0.25], abs=0.06)  # six standard deviations
+    assert shares[0] != shares[1]
+
+
+def test_without_several_records_a_report_is_that_of_records(monkeypatch):
+    quiet(monkeypatch)
+    one, other = (schema_report(PEOPLE, SCHEMA, epsilon=1.0, groups=groups) for groups in (None, list("abcdefgh")))
+    assert one.shares == other.shares
+    assert one.privacy_spent_.guarantee == other.privacy_spent_.guarantee
+    assert one.privacy_spent_.unit == "record"
+
+
+def test_delta_is_compared_with_the_number_of_persons():
+    schema_report(PEOPLE, SCHEMA, epsilon=1.0, delta=0.2, groups=[1, 1, 2, 2, 3, 3, 4, 4])
+    with pytest.raises(PrivacyError, match="delta"):
+        schema_report(PEOPLE, SCHEMA, epsilon=1.0, delta=0.2)

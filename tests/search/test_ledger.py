@@ -155,7 +155,7 @@ def test_what_the_data_and_the_runs_did_is_not_in_the_entry(begin):
         body = json.loads(Path(ledger.path).read_text().splitlines()[1])
         lines.append({name: value for name, value in body.items() if name not in ("id", "digest")})
     assert lines[0] == lines[1]
-    assert set(lines[0]) == {"name", "label", "guarantee", "delta", "assumptions", "day", "library"}
+    assert set(lines[0]) == {"name", "label", "guarantee", "delta", "assumptions", "day", "library", "unit"}
 
 
 def test_rounds_count_in_the_block_in_which_they_were_asked_for(ledger):

@@ -15,6 +15,8 @@ from .numbers import hundredths_up, percent_up, short_down, short_up, up
 from .release import versions
 from .theorems import COMPOSITION, source, theorem
 
+#: Unit of statements about all records of a person.
+PERSON = "person"
 #: δ at which the profile is stated, beside the statement's own.
 DELTAS = (1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 #: False positive rates of attacks, and probabilities of the best guess before the release.
@@ -94,18 +96,24 @@ def _release(spent: Stated) -> Section:
 def _unit(spent: Stated) -> Section:
     phrase, number = words.NEIGHBOURS[spent.neighboring]
     n = _number(spent)
-    one = "one record" if spent.unit == "record" else f"up to {spent.unit}"
+    phrase = phrase.format(one="one record" if spent.unit == "record" else f"up to {spent.unit}")
+    if spent.unit == PERSON:
+        phrase = words.NEIGHBOURS_OF_PERSON[spent.neighboring]
     rows = (
         ("Unit of privacy", spent.unit),
         ("Neighbouring relation", words.RELATIONS[spent.neighboring]),
-        ("In words", phrase.format(one=one)),
-        ("Number of records", number if n is None else f"{number}: {n:,}"),
+        ("In words", phrase),
+        (f"Number of {_units(spent)}", number if n is None else f"{number}: {n:,}"),
     )
     return _table("unit", "Whose privacy", rows)
 
 
+def _units(spent: Stated) -> str:
+    return "persons" if spent.unit == PERSON else "records"
+
+
 def _number(spent: Stated) -> int | None:
-    """Number of records, where it is public and known."""
+    """Number of records, or of persons, where it is public and known."""
     public = words.NEIGHBOURS[spent.neighboring][1] == "public"
     return spent.release.n_samples if public and spent.release is not None else None
 
@@ -116,7 +124,8 @@ def _parameters(spent: Stated) -> Section:
     beside = "" if n is None else f": here {short_down(1 / n, 3)}, as they are {n:,}"
     sentences = (
         f"Stated: {_stated(spent)}. The whole profile is known: the same release at other δ has the ε below. A δ says "
-        f"little unless it is well below 1 divided by the number of records{beside}.",
+        f"little unless it is well below 1 divided by the number of "
+        f"{_units(spent)}{beside}.",
         words.ROUNDING,
     )
     rows = tuple(_at(spent, delta) for delta in deltas)
@@ -169,7 +178,7 @@ def _tuning(spent: Stated) -> Section:
 
 
 def _not_protected(spent: Stated) -> Section:
-    more = [words.PUBLIC_NUMBER] if words.NEIGHBOURS[spent.neighboring][1] == "public" else []
+    more = [words.PUBLIC_NUMBER.format(_units(spent))] if words.NEIGHBOURS[spent.neighboring][1] == "public" else []
     more += [words.SEVERAL_RECORDS] if spent.unit == "record" else []
     return Section("not_protected", "What is not protected", (*words.NEVER_PROTECTED, *more), listed=True)
 

@@ -19,6 +19,12 @@ NEIGHBOURS: dict[Neighboring, tuple[str, str]] = {
         "public",
     ),
 }
+#: Relation ↦ definition of neighbours that differ in a person, with any number of records.
+NEIGHBOURS_OF_PERSON: dict[Neighboring, str] = {
+    "add_remove": "Two data sets are neighbours if one of them has the records of one person more than the other.",
+    "zero_out": "Two data sets are neighbours if one person's records are all blanked in one of them.",
+    "replace_one": "Two data sets are neighbours if one person's records are replaced by any others, of any number.",
+}
 #: Relation ↦ its name in words, with its name in the code.
 RELATIONS: dict[Neighboring, str] = {
     "add_remove": "add or remove one (add_remove)",
@@ -97,7 +103,7 @@ NEVER_PROTECTED = (
     "add up.",
     "The records themselves, checkpoints of a training, and all else that stays with the curator.",
 )
-PUBLIC_NUMBER = "The number of records: neighbours have the same one."
+PUBLIC_NUMBER = "The number of {}: neighbours have the same one."
 SEVERAL_RECORDS = (
     "A person with several records: the statement is about one of them. The curator can restate it for all records of "
     "a person, if their largest number is known (in Python: privacy_spent_.for_group(largest_number))."

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from ...privacy import CountDistribution, PrivacyError
+from ...privacy import CountDistribution
 
 #: Mean number of runs from which a search counts as a typing error: the number of runs is never cut later.
 MOST_RUNS = 10**6
@@ -40,19 +40,6 @@ def check_mean(n_iter: Any) -> None:
 
 
 # --- parameters of ``fit`` --------------------------------------------------------------------------------------------
-
-
-def without_groups(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters for the estimator's ``fit``; raise for groups, which no private search can use."""
-    if given.get("groups") is not None:
-        raise PrivacyError(
-            "Found groups in fit: which record is in which group is a part of the records, and folds may not depend on "
-            "them. A guarantee for single records also says little about a whole group: if a person has several "
-            "records, keep one. Leave groups out. If they are public, and so is the number of records (neighbours: "
-            "replace_one, zero_out), DPRandomSearchCV takes cv=list(GroupKFold(5).split(X, groups=groups)). Nothing "
-            "was spent."
-        )
-    return {name: value for name, value in given.items() if name != "groups"}
 
 
 def is_per_record(name: str, value: Any) -> bool:

@@ -205,6 +205,26 @@ def test_whether_the_number_of_records_is_protected_depends_on_the_relation(rela
     )
 
 
+@pytest.mark.parametrize(
+    ("relation", "said"),
+    [
+        ("add_remove", "the records of one person more"),
+        ("zero_out", "one person's records are all blanked"),
+        ("replace_one", "records are replaced by any others, of any number"),
+    ],
+)
+def test_a_statement_for_persons_says_so(relation: str, said: str) -> None:
+    spent = PrivacySpent(guarantee=GaussianDP(mu=0.5, neighboring=relation), delta=1e-6, unit="person")
+    assert said in rows(spent, "unit")["In words"][0]
+    assert "Number of persons" in rows(spent, "unit")
+    for text in texts_of(spent).values():
+        assert "of one person were" in text or "sets of records of one person was" in text
+        assert "number of records" not in text
+        assert "for_group" not in text
+    told = json.loads(json.dumps(spent.to_dict()))
+    assert (told["unit"], from_dict(told["guarantee"])) == ("person", spent.guarantee)
+
+
 def test_a_statement_for_groups_speaks_of_persons() -> None:
     texts = texts_of(PrivacySpent(guarantee=PureDP(epsilon=0.5), delta=0.0).for_group(3))
     for text in texts.values():

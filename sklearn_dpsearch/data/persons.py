@@ -1,0 +1,101 @@
+"""Persons of records: whole numbers in place of names, each of which is read by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .labels import as_array, column_of
+
+#: Code of the person of each record.
+PersonCodes = NDArray[np.int64]
+
+
+def persons_in(groups: Any, n_samples: int) -> PersonCodes:
+    """Code of each record's person, 0 … n_persons − 1; a record without one is of a person of its own.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,)
+        Numbers, texts, or other values with a hash, equal for records of one person. None, nan, NaT and pandas' NA are
+        missing.
+    n_samples : int
+
+    Raises
+    ------
+    ValueError
+        For another number of entries.
+    TypeError
+        For an entry without a hash. No text quotes an entry.
+    """
+    values = column_of(as_array(groups))
+    if values.shape != (n_samples,):
+        raise ValueError(
+            f"Found groups of shape {values.shape} for {n_samples} records; the person of each record is needed, shape "
+            f"({n_samples},). Give the column that names them."
+        )
+    missing = _missing(values)
+    known = _equal(values[~missing])
+    codes = np.empty(n_samples, np.int64)
+    codes[~missing] = known
+    codes[missing] = np.arange(missing.sum()) + number_of_persons(known)
+    return codes
+
+
+def number_of_persons(persons: PersonCodes) -> int:
+    """Number of different persons."""
+    return int(persons.max(initial=-1)) + 1
+
+
+def one_of_each(persons: PersonCodes, random_bytes: Callable[[int], bytes]) -> NDArray[np.intp]:
+    """Numbers, in order, of one record of each person, drawn uniformly among his records.
+
+    Given the draws, a person has one record: what is differentially private in records is so in persons.
+
+    Parameters
+    ----------
+    persons : ndarray of shape (n_samples,)
+    random_bytes : callable
+        Secret randomness: 8 bytes for each record.
+    """
+    turns = np.frombuffer(random_bytes(8 * len(persons)), np.uint64)
+    order = np.lexsort((turns, persons))
+    first: NDArray[np.intp] = order[np.diff(persons[order], prepend=-1) > 0]
+    return np.sort(first)
+
+
+def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    if values.dtype.kind == "O":
+        return np.fromiter(map(_is_missing, values), np.bool_, len(values))
+    found: NDArray[np.bool_] = values != values  # nan and NaT
+    return found
+
+
+def _is_missing(name: Any) -> bool:
+    """Return whether a value is None, or unequal to itself, as nan and NaT are, or neither, as pandas' NA is."""
+    if type(name) in (int, str):
+        return False
+    try:
+        return name is None or not bool(name == name)
+    except Exception:
+        return True
+
+
+def _equal(values: NDArray[Any]) -> PersonCodes:
+    """Codes that are the same for equal values."""
+    if values.dtype.kind in "biufmM":
+        return np.unique(values, return_inverse=True)[1].astype(np.int64, copy=False)
+    codes: dict[Any, int] = {}
+    names = values.tolist()
+    try:
+        return np.fromiter((codes.setdefault(name, len(codes)) for name in names), np.int64, len(names))
+    except Exception:
+        pass
+    # outside of the handler: a chained error would quote an entry
+    raise TypeError(
+        "Found an entry of groups that has no hash; a number, a text or another value with a hash is needed for each "
+        "record. Give a column of such names."
+    )

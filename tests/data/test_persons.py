@@ -1,0 +1,113 @@
+"""Persons of records: equal names are one person, missing ones are each one of their own, and no text quotes one."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.data.persons import number_of_persons, one_of_each, persons_in
+
+pd = pytest.importorskip("pandas")
+NAMES = ["ann", "bob", "ann", "cy", "bob", "ann"]
+
+
+def partition(groups):
+    """Places of the records of each person."""
+    codes = persons_in(groups, len(groups))
+    assert codes.dtype == np.int64
+    assert sorted(set(codes.tolist())) == list(range(number_of_persons(codes)))  # no code is left out
+    return sorted(np.flatnonzero(codes == code).tolist() for code in set(codes.tolist()))
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        NAMES,
+        tuple(NAMES),
+        np.array(NAMES),
+        np.array(NAMES, object),
+        pd.Series(NAMES),
+        pd.Series(NAMES, dtype="category"),
+        pd.Series(NAMES, dtype="string"),
+        pd.DataFrame({"person": NAMES}),
+        np.array([5, -1, 5, 2, -1, 5]),
+        [5.0, -1, 5, True + 1, -1.0, np.int8(5)],
+        [(1, "a"), "b", (1, "a"), None, "b", (1, "a")],
+        [2**60, 2**60 + 1, 2**60, 2**60 + 2, 2**60 + 1, 2**60],
+        pd.Series([2**60, 2**60 + 1, 2**60, None, 2**60 + 1, 2**60], dtype="Int64"),
+        pd.to_datetime(pd.Series(["2020-01-01", "2021-01-01", "2020-01-01", None, "2021-01-01", "2020-01-01"])),
+        [datetime.date(2020, 1, day) for day in (1, 2, 1, 3, 2, 1)],
+    ],
+)
+def test_equal_names_are_one_person_in_every_container(groups):
+    assert partition(groups) == [[0, 2, 5], [1, 4], [3]]
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [None, float("nan"), "a", np.nan, None, pd.NaT, pd.NA, "a", decimal.Decimal("nan"), np.datetime64("NaT")],
+        pd.Series([None, None, 3, None, None, None, None, 3, None, None], dtype="Int64"),
+        np.array([np.nan, np.nan, 3, np.nan, np.nan, np.nan, np.nan, 3, np.nan, np.nan]),
+        np.array(["NaT", "NaT", 3, "NaT", "NaT", "NaT", "NaT", 3, "NaT", "NaT"], dtype="datetime64[s]"),
+    ],
+)
+def test_each_record_without_a_person_is_a_person_of_its_own(groups):
+    assert partition(groups) == [[0], [1], [2, 7], [3], [4], [5], [6], [8], [9]]
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow", "torch"])
+def test_other_libraries_are_read(library):
+    module = pytest.importorskip(library)
+    make = {"polars": "Series", "pyarrow": "chunked_array", "torch": "tensor"}[library]
+    numbers = [5, 1, 5, 2, 1, 5]
+    assert partition(getattr(module, make)([numbers] if library == "pyarrow" else numbers)) == [[0, 2, 5], [1, 4], [3]]
+
+
+def test_a_text_is_not_the_number_it_says_and_nothing_is_no_person():
+    assert partition(["1", 1, "1", 1.0]) == [[0, 2], [1, 3]]
+    assert number_of_persons(persons_in([], 0)) == 0
+
+
+@pytest.mark.parametrize("groups", [NAMES[:-1], [*NAMES, "dan"], np.zeros((6, 2)), [[1, 2]] * 5])
+def test_another_number_of_persons_is_an_error_that_quotes_none(groups):
+    with pytest.raises(ValueError, match=r"Found groups of shape .* for 6 records.*Give the column") as told:
+        persons_in(groups, 6)
+    assert "ann" not in str(told.value)
+
+
+class Secret:
+    __hash__ = None
+
+    def __repr__(self):
+        return "secret"
+
+
+def test_a_name_without_a_hash_is_an_error_that_quotes_none():
+    with pytest.raises(TypeError, match="has no hash") as told:
+        persons_in(["ann", Secret(), {"secret": 1}], 3)
+    assert "secret" not in str(told.value)
+    assert told.value.__cause__ is told.value.__context__ is None
+
+
+def test_one_name_decides_nothing_about_the_others():
+    """Whole numbers that double precision would make equal stay different beside a fraction, a text or a gap."""
+    for odd in (0.5, "text", None, float("nan"), float("inf"), 10**400):
+        assert partition([2**60, 2**60 + 1, odd, 2**60 + 1]) == [[0], [1, 3], [2]]
+
+
+def test_one_record_of_each_person_is_drawn():
+    codes = np.random.default_rng(0).permutation(np.repeat(np.arange(50), np.arange(1, 51)))
+    draw = np.random.default_rng(1).bytes
+    times = np.zeros(len(codes))
+    for _ in range(400):
+        chosen = one_of_each(codes, draw)
+        assert sorted(codes[chosen]) == list(range(50))
+        assert np.all(np.diff(chosen) > 0)
+        times[chosen] += 1
+    expected = 400 / np.bincount(codes)[codes]
+    assert np.all(np.abs(times - expected) < 6 * np.sqrt(expected) + 1)
+    assert one_of_each(codes[:0], draw).tolist() == []
