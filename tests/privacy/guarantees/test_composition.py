@@ -195,23 +195,6 @@ def test_guarantees_under_different_neighbouring_relations_never_combine(combine
             combine(PureDP(epsilon=1.0, neighboring=left), GaussianDP(mu=1.0, neighboring=right))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
-def test_neighbouring_relation_survives_every_combination(relation) -> None:
-    one = DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=30, neighboring=relation)
-    other = PureDP(epsilon=0.3, neighboring=relation)
-    for total in (
-        compose(one, other),
-        mixture([one, other], [0.5, 0.5]),
-        envelope([one, other]),
-        best_of(one, 5),
-        compose(GaussianDP(mu=1.0, neighboring=relation), GaussianDP(mu=1.0, neighboring=relation)),
-    ):
-        assert total.neighboring == relation
-        for bound in getattr(total, "bounds", {}).values():
-            assert bound.neighboring == relation
-
-
 @pytest.mark.parametrize(
     ("build", "message"),
     [

@@ -103,12 +103,6 @@ def test_parts_of_a_composition_are_carried_over_as_a_whole() -> None:
     assert for_group(total, 3) == OfGroup(one_record=total, records=3)
 
 
-@pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
-def test_the_relation_stays(relation: str) -> None:
-    for one in (PureDP(epsilon=1.0, neighboring=relation), ApproxDP(epsilon=1.0, delta=1e-5, neighboring=relation)):
-        assert for_group(one, 2).neighboring == relation
-
-
 def test_one_record_changes_nothing_and_no_record_is_refused() -> None:
     one = GaussianDP(mu=1.0)
     assert for_group(one, 1) is one
@@ -138,9 +132,3 @@ def test_statements_for_groups_and_for_records_never_mix() -> None:
             with pytest.raises(MixedNeighborsError, match="2 records of one person.*then call for_group"):
                 combine(spent.for_group(2), other)
     assert compose(spent.for_group(2), spent.for_group(2)).epsilon_at(0.0) == 2.0
-
-
-def test_a_statement_for_groups_names_the_theorem_of_its_search() -> None:
-    search = best_of(GaussianDP(mu=0.3), Geometric(5))
-    spent = PrivacySpent(guarantee=search, delta=1e-6, components=(Component(name="search", guarantee=search),))
-    assert spent.for_group(2).bound == "Theorem 1"

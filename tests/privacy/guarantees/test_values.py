@@ -19,7 +19,6 @@ from sklearn_dpsearch.privacy import (
     Guarantee,
     NonPrivate,
     Poisson,
-    PrivacyError,
     ProfileDP,
     PureDP,
     RenyiDP,
@@ -179,19 +178,6 @@ def test_no_promise_is_an_infinite_epsilon_and_a_delta_of_one() -> None:
 # --- limits -------------------------------------------------------------------------------------------------------
 
 
-def test_limits_of_parameters_meet() -> None:
-    grid = np.linspace(0, 3, 31)
-    assert (
-        GaussianDP(mu=0.0).epsilon_at(0.0)
-        == PureDP(epsilon=0.0).epsilon_at(0.0)
-        == ZCDP(rho=0.0).epsilon_at(1e-9)
-        == 0.0
-    )
-    assert ApproxDP(epsilon=0.7, delta=0.0).delta_at(grid) == pytest.approx(PureDP(epsilon=0.7).delta_at(grid))
-    assert DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=0).epsilon_at(0.0) == 0.0
-    assert np.all(ZCDP(rho=0.32).delta_at(grid) >= GaussianDP(mu=0.8).delta_at(grid))
-
-
 @pytest.mark.slow
 def test_losses_beyond_the_range_of_doubles_are_not_understated() -> None:
     assert PureDP(epsilon=800.0).epsilon_at(1e-5) == 800.0
@@ -245,22 +231,6 @@ def test_bad_parameters_say_what_was_expected_and_found(build, expected: str, fo
         build()
     assert expected in str(caught.value)
     assert found in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "one",
-    [
-        ApproxDP(epsilon=1.0, delta=1e-5),
-        NonPrivate(),
-        ProfileDP(profile=np.ones_like),
-        DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=3, neighboring="replace_one"),
-    ],
-    ids=named,
-)
-def test_guarantees_without_a_renyi_curve_say_so(one: Guarantee) -> None:
-    assert not one.has_renyi
-    with pytest.raises(PrivacyError, match="no Rényi curve"):
-        one.renyi(2.0)
 
 
 def test_guarantees_cannot_be_changed() -> None:

@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import PrivacyError, PureDP, compose
+from sklearn_dpsearch.privacy import PrivacyError, PureDP
 from sklearn_dpsearch.privacy.mechanisms.doubling_walk import AboveThreshold, DoublingRounds, DoublingSteps
 from sklearn_dpsearch.privacy.selection import doubling
 from sklearn_dpsearch.privacy.selection.doubling import (
@@ -222,25 +222,6 @@ def test_profile_is_above_that_of_every_tree_of_rounds_and_close_to_the_worst_of
             assert exact <= stated + 1e-12
             closest = max(closest, exact / stated if stated > 1e-9 else 0.0)
     assert closest > 0.99
-
-
-def test_one_level_is_one_round() -> None:
-    assert worst_case(0.3, 1, 10) == 0.3
-    grid = np.linspace(0, 0.3, 7)
-    assert doubling_search(0.3, 1, 10).delta_at(grid) == pytest.approx(PureDP(epsilon=0.3).delta_at(grid), abs=1e-5)
-
-
-@pytest.mark.parametrize("levels", [10, 100, 1000])
-@pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.5])
-def test_worst_case_is_below_the_composition_of_all_rounds(levels: int, epsilon: float) -> None:
-    rounds = default_max_rounds(levels)
-    walk = doubling_search(epsilon, levels)
-    free = compose(*[PureDP(epsilon=epsilon)] * rounds)
-    for delta in (1e-6, 1e-3):
-        assert walk.epsilon_at(delta) < free.epsilon_at(delta)
-    assert walk.epsilon_at(0.0) < rounds * epsilon
-    assert walk.epsilon_at(1e-6) <= walk.epsilon_at(0.0)
-    assert doubling_search(epsilon, levels, threshold_noise="once").epsilon_at(0.0) < walk.epsilon_at(1e-6)
 
 
 def test_figures_of_the_documentation() -> None:

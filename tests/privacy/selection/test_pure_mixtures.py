@@ -21,7 +21,6 @@ from sklearn_dpsearch.privacy import (
     mixture,
 )
 from sklearn_dpsearch.privacy.selection.best_of import best_of_pure
-from tests.privacy.brute_force import Mechanism, check, random_distribution
 
 GRID, THIRDS = (0.2, 1.0, 2.0), (1 / 3, 1 / 3, 1 / 3)
 DISTRIBUTIONS = [
@@ -99,24 +98,3 @@ def test_exact_form_agrees_with_all_orders_of_two_candidates(distribution: Count
     brute = largest_loss_of_all_cuts(epsilons, weights, distribution)
     assert largest_loss_of_all_orders(epsilons, weights, distribution) <= brute + 1e-12
     assert brute - 1e-9 <= exact <= brute + 1e-6
-
-
-@pytest.mark.parametrize("cases", [3, pytest.param(15, marks=pytest.mark.slow)])
-def test_no_random_search_over_several_candidates_loses_more(cases: int) -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(cases):
-        epsilons, weights = rng.uniform(0.05, 2.5, 3), rng.dirichlet(np.ones(3))
-        p, q = outcomes(tuple(epsilons), tuple(weights))
-        one, distribution = Mechanism(p, q, rng.permutation(6)), random_distribution(rng)
-        bound = best_of(mixed(tuple(epsilons), tuple(weights)), distribution)
-        check(bound, distribution, one)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_profile_and_epsilon_of_a_search_agree_at_delta_0(distribution: CountDistribution) -> None:
-    search = best_of(mixed(GRID, THIRDS), distribution)
-    exact = search.epsilon_at(0.0)
-    assert search.delta_at(exact) == 0.0
-    assert 0.0 < search.delta_at(exact - 1e-3) <= 0.01
-    assert search.epsilon_at(1e-9) <= exact

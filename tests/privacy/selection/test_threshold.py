@@ -197,21 +197,6 @@ def test_published_curve_is_the_smallest_for_weak_bases_and_long_searches() -> N
     assert until_above(ZCDP(rho=0.01), 1e-6).tightest(DELTA) == "PS22 Proposition 15"
 
 
-@pytest.mark.parametrize("p", [1e-4, 0.1, 0.9])
-@pytest.mark.parametrize("base", [PureDP(epsilon=0.5), ZCDP(rho=0.05), GaussianDP(mu=1.0)], ids=repr)
-def test_corollary_16_is_never_below_what_is_reported(base: Guarantee, p: float) -> None:
-    """D_λ + (λ−2)/(λ−1)·D_{λ−1} + 2·log(1/p)/(λ−1), and 2ε for pure runs: no bound of their own is needed."""
-
-    def moments(order: np.ndarray) -> np.ndarray:
-        return np.logaddexp(np.log(p), np.log1p(-p) + (order - 1) * np.where(order > 1, base.renyi(order), 0.0))
-
-    search, orders = until_above(base, p), np.arange(3.0, 60.0)
-    simple = (moments(orders) + moments(orders - 1) - 2 * np.log(p)) / (orders - 1)
-    assert np.all(search.renyi(orders) <= simple * (1 + 1e-9))
-    if base.pure_epsilon is not None:
-        assert np.all(search.renyi(orders) <= PureDP(epsilon=2 * base.pure_epsilon).renyi(orders))
-
-
 def brute_force_curve(one: Mechanism) -> RenyiDP:
     orders = np.unique(np.concatenate([1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]))
     worst = []
