@@ -22,14 +22,14 @@ CEILINGS = {
     "boosting": 1_300,
     "data": 390,
     "ledger": 580,
-    "nets": 5_680,
+    "nets": 5_790,
     "preprocessing": 840,
     "privacy": 6_400,
     "report": 800,
     "scoring": 1_240,
     "search": 5_480,
 }
-FILES = 299
+FILES = 300
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
