@@ -22,14 +22,14 @@ CEILINGS = {
     "boosting": 1_375,
     "data": 440,
     "ledger": 615,
-    "nets": 5_685,
+    "nets": 5_795,
     "preprocessing": 840,
     "privacy": 5_530,
     "report": 810,
     "scoring": 1_240,
     "search": 5_525,
 }
-FILES = 295
+FILES = 296
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

@@ -17,9 +17,9 @@ import torch
 from torch import fx, nn
 
 from ..named_tensors import Inputs, NamedTensors
-from . import layer_gradients, operations, rules
+from . import layer_gradients, operations, recurrent, rules
 from .refusals import altered, in_training
-from .rules import Constant, Kind, Named, NotPerRecord, Rows, Several
+from .rules import Constant, Kind, Named, NotPerRecord, Rows, Several, Turned
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ def trace(module: nn.Module, rows: Inputs) -> Traced:
     random = any(operations.is_random(node.target, layers.get(node)) for node in graph.nodes if "call" in node.op)
     used = {node: layer for node, layer in layers.items() if any(True for _ in layer.parameters())}
     apart = _is_apart(runnable, list(used.values()))
-    linear = apart and all(type(layer) is nn.Linear and _rank(node, kinds) == 2 for node, layer in used.items())
+    linear = apart and all(type(layer) is nn.Linear and len(_shape(node, kinds)) == 2 for node, layer in used.items())
     layered = apart and all(
-        type(layer) in layer_gradients.RULES and _rank(node, kinds) > 0 for node, layer in used.items()
+        type(layer) in layer_gradients.RULES and _shape(node, kinds) for node, layer in used.items()
     )
     return Traced(runnable, linear, layered, _numbers(used, kinds), random, _signature(runnable, layers))
 
@@ -237,10 +237,11 @@ def _text(runnable: fx.GraphModule, node: fx.Node) -> str:
 # --- facts ---------------------------------------------------------------------------------------------------------
 
 
-def _rank(node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> int:
-    """Rank of a layer's only input, a tensor of records; 0 for any other call."""
+def _shape(node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> torch.Size:
+    """Shape of a layer's only input, a tensor of records, with these first; empty for any other call."""
     given = kinds.get(node.args[0]) if len(node.args) == 1 and not node.kwargs else None
-    return given.rank if isinstance(given, Rows) else 0
+    given = given.rows if isinstance(given, Turned) else given
+    return given.shape if isinstance(given, Rows) else torch.Size()
 
 
 def _numbers(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -> int:
@@ -251,8 +252,13 @@ def _numbers(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -
         for node, layer in used.items()
         if not (
             type(layer) in layer_gradients.SMALL
-            or (type(layer) in layer_gradients.SMALL_FOR_VECTORS and _rank(node, kinds) == 2)
+            or (type(layer) in layer_gradients.SMALL_FOR_VECTORS and len(_shape(node, kinds)) == 2)
         )
+    )
+    formed += sum(
+        recurrent.numbers(layer, _shape(node, kinds)[1])
+        for node, layer in used.items()
+        if isinstance(layer, nn.RNNBase)
     )
     return 2 * passed + formed
 
@@ -260,7 +266,7 @@ def _numbers(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -
 def _is_apart(runnable: fx.GraphModule, used: list[nn.Module]) -> bool:
     """Return whether all parameters lie in these layers, each called once, without sharing."""
     once = len({id(layer) for layer in used}) == len(used) > 0
-    own = [id(p) for layer in used for p in layer.parameters()]
+    own = [id(p) for layer in used for _, p in layer.named_parameters(remove_duplicate=False)]
     parameters = dict(runnable.named_parameters())
     apart = len(set(own)) == len(own) == len(parameters)
     inside = not parameters.keys() & {str(node.target) for node in runnable.graph.nodes if node.op == "get_attr"}

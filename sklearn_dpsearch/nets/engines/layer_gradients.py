@@ -111,11 +111,16 @@ def _cleared(rows: torch.Tensor, kept: torch.Tensor | None) -> torch.Tensor:
 # --- layers ----------------------------------------------------------------------------------------------------------
 
 
-def _linear(layer: nn.Linear, inputs: torch.Tensor, slopes: torch.Tensor) -> dict[str, Share]:
+def _linear(layer: nn.Module, inputs: torch.Tensor, slopes: torch.Tensor) -> dict[str, Share]:
     if inputs.dim() == 2:
         return {"weight": Outer(slopes, inputs), "bias": Dense(slopes)}
     inputs, slopes = inputs.flatten(1, -2), slopes.flatten(1, -2)
     return {"weight": Dense(torch.bmm(slopes.mT, inputs)), "bias": Dense(slopes.sum(1))}
+
+
+def _recurrent(layer: nn.RNNBase, inputs: torch.Tensor, slopes: torch.Tensor) -> dict[str, Share]:
+    """Shares of one affine map, with the steps in the first dimension of inputs and slopes."""
+    return _linear(layer, inputs.transpose(0, 1), slopes.transpose(0, 1))
 
 
 def _convolution(layer: Convolution, inputs: torch.Tensor, slopes: torch.Tensor) -> dict[str, Share]:
@@ -178,9 +183,12 @@ RULES: dict[type[nn.Module], LayerRule] = {
     nn.Conv2d: _convolution,
     nn.Conv3d: _convolution,
     nn.Embedding: _embedding,
+    nn.GRU: _recurrent,
     nn.GroupNorm: _group_norm,
     nn.LayerNorm: _layer_norm,
+    nn.LSTM: _recurrent,
     nn.Linear: _linear,
+    nn.RNN: _recurrent,
 }
 #: Layers whose gradients need less than one number per record and parameter: always, or for one vector per record.
 SMALL, SMALL_FOR_VECTORS = (nn.Embedding,), (nn.Linear,)

@@ -45,7 +45,7 @@ _ALONG: dict[str, OperationRule] = {
     "chunk": along("chunks", "dim"),
     "split": along("split_size_or_sections", "dim"),
     "unbind": along("dim"),
-    "squeeze": along("dim"),
+    "squeeze": rules.squeeze,
     "narrow": along("dim", "start", "length"),
     "select": along("dim", "index"),
     "glu": along("dim", default=-1),
@@ -140,6 +140,7 @@ _LAYERS: dict[str, OperationRule] = {
     "Embedding": rules.embedding,
     "FeatureAlphaDropout": rules.of_rank(3),
     "Flatten": lambda layer, value: rules.flatten(value, layer.start_dim, layer.end_dim),
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), rules.recurrent),
     **dict.fromkeys(("LayerNorm", "RMSNorm"), rules.over_last),
     "Unflatten": lambda layer, value: rules.unflatten(value, layer.dim, tuple(layer.unflattened_size)),
 }
@@ -151,6 +152,8 @@ LAYERS: dict[type[nn.Module], OperationRule] = {
 
 def is_random(target: Callable[..., Any] | str, layer: nn.Module | None = None) -> bool:
     """Return whether an operation, or a layer, draws random numbers."""
+    if isinstance(layer, nn.RNNBase):
+        return bool(layer.dropout)
     name = type(layer).__name__ if layer is not None else target if isinstance(target, str) else target.__name__
     return name.lower() in {known.replace("_", "") for known in RANDOM} | RANDOM
 

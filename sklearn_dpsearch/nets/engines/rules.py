@@ -39,6 +39,13 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class Turned:
+    """Tensor of records with its first two dimensions exchanged: steps of sequences come first."""
+
+    rows: Rows
+
+
+@dataclass(frozen=True)
 class Constant:
     """Tensor without records: a parameter or a buffer."""
 
@@ -49,7 +56,7 @@ class Constant:
 class Several:
     """Several tensors of records."""
 
-    parts: tuple[Rows | Constant | Several | Named, ...]
+    parts: tuple[Rows | Turned | Constant | Several | Named, ...]
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ class _Property:
 BATCH_SIZE = _BatchSize()
 PROPERTY = _Property()
 #: Kind of the result of an operation, or of its argument.
-Kind: TypeAlias = Rows | Constant | Several | Named | Shape | _BatchSize | _Property | int | float
+Kind: TypeAlias = Rows | Turned | Constant | Several | Named | Shape | _BatchSize | _Property | int | float
 #: Constants of Python and PyTorch, by exact type.
 PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.memory_format, torch.layout, _Property)
 OperationRule: TypeAlias = Callable[..., Any]
@@ -241,21 +248,41 @@ def unflatten(value: object, dim: object, sizes: object) -> None:
     plain(sizes)
 
 
-def permute(value: object, *dims: object) -> None:
-    """Dimensions in another order, the records first."""
-    found, order = rows(value), listed(dims)
+def turned(value: object) -> Rows | Turned:
+    """Records moved into the second dimension, or back into the first."""
+    return value.rows if isinstance(value, Turned) else Turned(rows(value, 2))
+
+
+def permute(value: object, *dims: object) -> Rows | Turned | None:
+    """Dimensions in another order, the records first; or the first two exchanged."""
+    found, order = value.rows if isinstance(value, Turned) else rows(value), listed(dims)
     plain(*order)
+    if tuple(order) == (1, 0, *range(2, found.rank)):
+        return turned(value)
+    rows(value)
     needs(len(order) > 0 and order[0] in (0, -found.rank), "records moved out of the first place")
+    return None
 
 
-def transpose(value: object, first: object, second: object) -> None:
+def transpose(value: object, first: object, second: object) -> Rows | Turned | None:
     """Two dimensions exchanged."""
+    if (first, second) in ((0, 1), (1, 0)):
+        return turned(value)
     dims_within((first, second), rows(value, 2).rank)
+    return None
 
 
 def transpose_last(value: object) -> None:
     """The last two dimensions exchanged."""
     rows(value, 3)
+
+
+def squeeze(value: object, dim: object) -> None:
+    """A dimension of size one left out: of each record, or the one in front of the records."""
+    if isinstance(value, Turned):
+        needs(dim == 0 and value.rows.shape[1] == 1, "a dimension of steps")
+    else:
+        dims_within(dim, rows(value, 2).rank)
 
 
 def unsqueeze(value: object, dim: object) -> None:
@@ -359,6 +386,9 @@ def getitem(value: object, index: object) -> Kind | None:
         if type(index) is not int:
             raise NotPerRecord("an index that is not a number")
         return value.parts[index]
+    if isinstance(value, Turned):
+        needs(type(index) is int, "an index over the records")
+        return None
     if isinstance(value, Shape):
         return _size(value.rows, index)
     _places_within(rows(value, 2), index if isinstance(index, tuple) else (index,))
@@ -445,3 +475,16 @@ def embedding(layer: nn.Embedding, value: object) -> None:
 def over_last(layer: nn.LayerNorm, value: object) -> None:
     """Normalisation over the last dimensions."""
     needs(rows(value).rank > len(layer.normalized_shape), "normalisation over the records")
+
+
+def recurrent(layer: nn.RNNBase, value: object) -> Several:
+    """Steps of a sequence; the last states lie behind a dimension of layers."""
+    first = rows(value, 3) if layer.batch_first else turned(value)
+    if not isinstance(first, Rows) or first.rank != 3:
+        raise NotPerRecord(f"{type(layer).__name__} on an input of another order or rank")
+    needs(layer.proj_size == 0, "LSTM(proj_size=...)")
+    directions = 1 + layer.bidirectional
+    outputs = Rows(torch.Size((*first.shape[:2], directions * layer.hidden_size)))
+    state = Turned(Rows(torch.Size((first.shape[0], directions * layer.num_layers, layer.hidden_size))))
+    states = Several((state, state)) if type(layer) is nn.LSTM else state
+    return Several((outputs if layer.batch_first else Turned(outputs), states))

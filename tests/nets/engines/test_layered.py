@@ -75,6 +75,19 @@ class Twice(nn.Module):
         return self.last(self.norm(torch.tanh(self.norm(inputs))))
 
 
+class Recurrent(nn.Module):
+    """The mean of all states, of steps in the second place of the records or in the first of the layer."""
+
+    def __init__(self, kind, **options):
+        super().__init__()
+        self.middle, self.last = kind(5, 4, **options), nn.Linear(4 * (1 + options.get("bidirectional", False)), 3)
+
+    def forward(self, inputs):
+        inputs = inputs if self.middle.batch_first else inputs.transpose(0, 1)
+        outputs = self.middle(inputs)[0]
+        return self.last((outputs if self.middle.batch_first else outputs.transpose(0, 1)).mean(1))
+
+
 IMAGE = (2, 8, 7)
 NETS = {
     "conv1d": convolved(lambda: nn.Conv1d(2, 4, 3, padding=1), 2, 9),
@@ -101,6 +114,11 @@ NETS = {
         lambda: nn.Sequential(nn.LayerNorm(5, elementwise_affine=False), nn.LayerNorm(5), nn.Linear(5, 3)), (5,),
     ),
     "linear layers on several vectors": (PerWord, (4, 5)),
+    "gru, two layers both ways": (
+        lambda: Recurrent(nn.GRU, num_layers=2, bidirectional=True, batch_first=True), (4, 5),
+    ),
+    "lstm, steps first": (lambda: Recurrent(nn.LSTM), (4, 5)),
+    "rnn, without biases": (lambda: Recurrent(nn.RNN, bias=False, batch_first=True), (4, 5)),
     "words": (Words, None),
     "words with padding": (lambda: Words(padding_idx=2), None),
 }  # fmt: skip
@@ -211,7 +229,9 @@ def test_places_that_cancel_leave_a_gradient_that_is_clipped_as_it_was_rounded()
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
-@pytest.mark.parametrize("name", ["conv2d", "group norm of vectors", "linear layers on several vectors"])
+@pytest.mark.parametrize(
+    "name", ["conv2d", "group norm of vectors", "linear layers on several vectors", "gru, two layers both ways"]
+)
 def test_a_record_without_a_finite_gradient_contributes_nothing(name, value):
     (make, shape) = NETS[name]
     net, (inputs, targets) = seeded(make), data(shape)
@@ -301,7 +321,9 @@ def test_memory_is_bounded_by_bytes_whatever_the_records():
         net, (inputs, targets) = seeded(make), data(shape)
         engine = layered_engine(net, inputs, targets)
         traced = graph.trace(net, inputs[:8])
-        assert engine.most == layered.MOST or engine.most * 4 * traced.numbers <= layered.MEMORY["cpu"]
+        recurrent = any(isinstance(layer, nn.RNNBase) for layer in net.modules())
+        room = layered.MEMORY_OF_STEPS if recurrent else layered.MEMORY["cpu"]
+        assert engine.most == layered.MOST or engine.most * 4 * traced.numbers <= room
     large = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 3))
     made = layered_engine(large, torch.zeros(8, 3, 200, 200), torch.zeros(8, dtype=torch.long))
     assert made.most == base.LEAST

@@ -32,7 +32,7 @@ from ..zoo import FROZEN, ZOO, Net, extremes, pixels
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 
 SUM = nn.CrossEntropyLoss(reduction="sum")
-SLOW = {"attention of Opacus", "gru of Opacus", "lstm of Opacus", "lstm", "gru", "rnn", "transformer layer"}
+SLOW = {"attention of Opacus", "gru of Opacus", "lstm of Opacus", "transformer layer"}
 VECTORS = pixels(30, (20,)), extremes((20,))
 
 

@@ -1,0 +1,85 @@
+"""Recurrent layers step by step: affine maps of inputs and of hidden states, whose slopes autograd gives.
+
+A step is a few operations on all records at once, each record alone: as fast as PyTorch's own loop, which keeps no
+slopes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+States: TypeAlias = tuple[torch.Tensor, ...]
+#: (end of the names of a weight and a bias, inputs of their affine map, its outputs), the steps in the first dimension.
+Watch: TypeAlias = Callable[[str, torch.Tensor, torch.Tensor], None]
+
+
+def _lstm(given: torch.Tensor, recalled: torch.Tensor, states: States) -> States:
+    enter, forget, new, leave = recalled.chunk(4, 1)
+    cell = torch.sigmoid(forget) * states[1] + torch.sigmoid(enter) * torch.tanh(new)
+    return torch.sigmoid(leave) * torch.tanh(cell), cell
+
+
+def _gru(given: torch.Tensor, recalled: torch.Tensor, states: States) -> States:
+    (reset, update, new), (own_reset, own_update, own_new) = given.chunk(3, 1), recalled.chunk(3, 1)
+    new = torch.tanh(new + torch.sigmoid(reset + own_reset) * own_new)
+    return (torch.lerp(new, states[0], torch.sigmoid(update + own_update)),)
+
+
+#: Kind of a layer, as PyTorch names it ↦ one step: (affine map of the inputs, that of the hidden state, states) ↦
+#: states. The second map has the first added to it, except in a GRU.
+STEPS: dict[str, Callable[[torch.Tensor, torch.Tensor, States], States]] = {
+    "GRU": _gru,
+    "LSTM": _lstm,
+    "RNN_RELU": lambda given, recalled, states: (torch.relu(recalled),),
+    "RNN_TANH": lambda given, recalled, states: (torch.tanh(recalled),),
+}
+
+
+def numbers(layer: nn.RNNBase, steps: int) -> int:
+    """Number of values that the steps of one record keep for their slopes, and of these slopes."""
+    return 4 * steps * sum(len(weight) for name, weight in layer.named_parameters() if name.startswith("weight_hh"))
+
+
+def unrolled(layer: nn.RNNBase, watch: Watch, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | States]:
+    """Outputs and last states of a recurrent layer, as the layer returns them."""
+    steps = inputs.transpose(0, 1) if layer.batch_first else inputs
+    last: list[States] = []
+    for i in range(layer.num_layers):
+        if i and layer.dropout:
+            steps = F.dropout(steps, layer.dropout)
+        found = []
+        for end in ("", "_reverse")[: 1 + layer.bidirectional]:
+            hidden, states = _one_way(layer, f"l{i}{end}", watch, steps.flip(0) if end else steps)
+            found.append(hidden.flip(0) if end else hidden)
+            last.append(states)
+        steps = torch.cat(found, -1)
+    together = tuple(torch.stack(states) for states in zip(*last))
+    return steps.transpose(0, 1) if layer.batch_first else steps, together if len(together) > 1 else together[0]
+
+
+def _one_way(layer: nn.RNNBase, name: str, watch: Watch, inputs: torch.Tensor) -> tuple[torch.Tensor, States]:
+    """Hidden states of all steps, and the states after the last, of one direction of one layer."""
+    into, own = (getattr(layer, f"weight_{end}_{name}") for end in ("ih", "hh"))
+    nothing = into.new_zeros(len(into))
+    given = F.linear(inputs, into, getattr(layer, f"bias_ih_{name}", nothing))
+    recalled = getattr(layer, f"bias_hh_{name}", nothing).expand(given.shape)
+    if layer.mode == "GRU":
+        recalled = recalled.clone().requires_grad_()
+    else:  # their sum has the slopes of both
+        recalled = given = given + recalled
+    if not given.requires_grad:
+        given.requires_grad_()
+    states: States = (given.new_zeros(given.shape[1], layer.hidden_size),) * (1 + (layer.mode == "LSTM"))
+    hidden = [states[0]]
+    for one, other in zip(given, recalled):
+        states = STEPS[layer.mode](one, torch.addmm(other, states[0], own.t()), states)
+        hidden.append(states[0])
+    outputs = torch.stack(hidden)
+    watch(f"_ih_{name}", inputs, given)
+    watch(f"_hh_{name}", outputs[:-1], recalled)
+    return outputs[1:], states
