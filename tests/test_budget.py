@@ -24,12 +24,12 @@ CEILINGS = {
     "ledger": 615,
     "nets": 5_795,
     "preprocessing": 840,
-    "privacy": 5_530,
+    "privacy": 5_920,
     "report": 810,
     "scoring": 1_240,
     "search": 5_525,
 }
-FILES = 296
+FILES = 298
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

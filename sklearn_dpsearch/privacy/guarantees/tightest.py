@@ -67,21 +67,24 @@ class SmallestOf(Guarantee):
 
     def _smallest(self, profiles: list[Array], epsilon: Array) -> Array:
         values: Array = np.min(profiles, axis=0)
-        return np.minimum(values, self.pair.delta_at(epsilon)) if self._bounds_cross else values
+        return np.minimum(values, self.pair.delta_at(epsilon)) if self._cross else values
 
     def _epsilon(self, delta: float) -> float:
         least = min(bound._epsilon(delta) for bound in self.bounds.values())
-        if delta == 0 or not self._bounds_cross:
+        if delta == 0 or not self._cross:
             return least
         return min(least, smallest_epsilon(self.pair.delta_at, delta))
 
     @cached_property
-    def _bounds_cross(self) -> bool:
+    def _cross(self) -> bool:
         """True if several bounds are each the smallest somewhere.
 
         A true profile is convex in e^ε, so it is also below the chords between two bounds. The pair has these chords,
         and this guarantee uses them too: otherwise a composition of the pair could seem to lose less.
         """
+        return self._bounds_cross()
+
+    def _bounds_cross(self) -> bool:
         compared = self._in_pair
         if len(compared) == 1:
             return False

@@ -35,7 +35,7 @@ from sklearn_dpsearch.privacy.selection.hinges import AffineLines, Hinges, upper
 from sklearn_dpsearch.privacy.selection.testing_region import nodes
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, Violation, cases, check, random_distribution, random_mechanism, size
-from tests.privacy.paper_bounds import bounds as published
+from tests.privacy.never_smallest import bounds as published
 
 DELTA = 1e-6
 

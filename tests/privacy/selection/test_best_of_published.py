@@ -29,7 +29,7 @@ from sklearn_dpsearch.privacy import (
 from sklearn_dpsearch.privacy.guarantees.composition import ORDERS
 from sklearn_dpsearch.privacy.selection import best_of_published
 from sklearn_dpsearch.privacy.selection.best_of_published import THEOREMS, published_best_of
-from tests.privacy.paper_bounds import bounds as never_smallest
+from tests.privacy.never_smallest import bounds as never_smallest
 
 EVERY = {**THEOREMS, **never_smallest.THEOREMS}
 GAUSSIAN, LAPLACE = dp_event.GaussianDpEvent(2.0), dp_event.LaplaceDpEvent(2.0)

@@ -13,19 +13,17 @@ best assignment of places to outcomes; bad prices cost tightness, never correctn
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from sklearn_dpsearch.privacy import CountDistribution, Guarantee, best_of
-from sklearn_dpsearch.privacy._types import Array
-from sklearn_dpsearch.privacy.guarantees.base import smallest_epsilon
-from sklearn_dpsearch.privacy.numerics.logspace import safe_exp
-from sklearn_dpsearch.privacy.numerics.loss_distribution import ROUNDING, LossDistribution
-from sklearn_dpsearch.privacy.selection.best_of import theorem_1
-from sklearn_dpsearch.privacy.selection.hinges import SLACK, Hinges
-from sklearn_dpsearch.privacy.selection.random_parts import normalized
-from sklearn_dpsearch.privacy.selection.testing_region import Nodes, composed, lower_edge
+from .._cached_property import cached_property
+from .._types import Array
+from ..count_distributions.base import CountDistribution
+from ..numerics.logspace import safe_exp
+from ..numerics.loss_distribution import ROUNDING, LossDistribution
+from .hinges import SLACK, Hinges
+from .random_parts import normalized
+from .testing_region import Nodes, composed, lower_edge
 
 #: Cells of q, cells of room, and losses at which the largest gain is computed.
 QUANTILES, ROOMS, LOSSES = 200, 80, 80
@@ -50,6 +48,10 @@ class Ground:
     def of(cls, pld: LossDistribution, count: CountDistribution, free: Hinges) -> Ground:
         """Build from a pair normalized to masses of 1, as prices need probabilities. ``free`` is φ of Theorem 1."""
         return cls(normalized(pld), count, free)
+
+    def unpriced(self, epsilon: Array) -> Array:
+        """Theorem 1."""
+        return self.free.delta_at(self.pld, epsilon)
 
     @cached_property
     def grid(self) -> Nodes:
@@ -370,15 +372,3 @@ def best_room(ground: Ground, epsilon: float) -> Room:
         around = tried[max(best - 1, 0) : best + 2]
         tried = np.sort(np.append(around, 0.5 * (around[1:] + around[:-1])))
     return Room(ground, float(np.exp(min(known, key=estimate))))
-
-
-def epsilon_at(one_run: Guarantee, count: CountDistribution, delta: float) -> float:
-    """ε of the best of K runs by the smaller of Theorems 1 and 6; the slope is the best one where Theorem 1 ends."""
-    start = float(best_of(one_run, count).epsilon_at(delta))
-    directions = one_run.pair.directions
-    rooms = [best_room(Ground.of(pld, count, theorem_1(pld, count)), start) for pld in directions]
-
-    def profile(epsilon: Array) -> Array:
-        return np.array([max(bound_by(room, float(one)) for room in rooms) for one in epsilon])
-
-    return min(start, smallest_epsilon(profile, delta))
