@@ -28,7 +28,11 @@ def stays_in_file(X: Any, device: Any) -> bool:
 
 
 def converted(
-    rows: ChosenRows, how: Hashable, dtype: torch.dtype, convert: Callable[[NDArray[Any]], torch.Tensor], size: int
+    rows: ChosenRows,
+    how: Hashable,
+    dtype: torch.dtype,
+    convert: Callable[[NDArray[Any], torch.Tensor], object],
+    size: int,
 ) -> torch.Tensor:
     """Copy of rows in another form, made in blocks, with room for one more, and kept beside them for the next net.
 
@@ -39,14 +43,14 @@ def converted(
         Equal for equal conversions.
     dtype : torch.dtype
     convert : callable
-        Rows of the array ↦ tensor of inputs, each row by itself.
+        (Rows of the array, tensor) ↦ inputs in the tensor, each row by itself.
     size : int
         Rows in a block.
     """
     if how not in rows.converted:
         found = with_room(rows.shape, dtype)
         for places, block in rows.blocks(size):
-            found[places] = convert(block)
+            convert(block, found[places])
         rows.converted[how] = found
     kept: torch.Tensor = rows.converted[how]
     return kept

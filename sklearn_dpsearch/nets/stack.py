@@ -186,7 +186,7 @@ class Stack:
         rows = [batches.rows for batches in self.batches]
         self.scales = [noise_scale(task, own) for task, own in zip(self.tasks, rows)]
         self.divisors = self._column([task.expected_batch_size for task in self.tasks]).float()
-        self.engine.piece = min(map(rounding.piece, rows), default=0) if rounding.single_is_single() else 0
+        self.engine.piece = min(map(rounding.piece, rows), default=1)
         self.width, self.rows = self._chunks(max(rows, default=0))
         self.engine.bind(self.trained, self.frozen, self.sums)
 

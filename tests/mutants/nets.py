@@ -250,6 +250,14 @@ MUTANTS = [
         seen="per-sample gradients by hooks, whatever forward does",
     ),
     Mutant(
+        name="an index among the records",
+        mistake="Of sequences whose steps come first, and records second, a part is cut out over the records.",
+        file="nets/engines/rules.py",
+        old='        needs(type(index) is int, "an index over the records")\n',
+        new="",
+        tests=("nets/engines/test_operations.py::test_operations_across_records_are_refused",),
+    ),
+    Mutant(
         name="altered layers",
         mistake="A layer of PyTorch with a method that was put into its class is run on whole batches.",
         file="nets/engines/refusals.py",

@@ -42,7 +42,7 @@ class Engine(ABC):
         self.template = copy.deepcopy(module if template is None else template)
         self.template = in_training(self.template.to(device))
         self.criterion = copy.deepcopy(criterion).to(device)
-        self.piece = 0  # records in a sum in single precision, see ``rounding``; 0: double precision throughout
+        self.piece = 1  # records in a sum in single precision, see ``rounding``
         self.wants_norms = False  # of the records
         #: Which nets clip automatically, shape (M, 1); None: none of them.
         self.automatic: torch.Tensor | None = None

@@ -238,8 +238,8 @@ def _text(runnable: fx.GraphModule, node: fx.Node) -> str:
 
 
 def _shape(node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> torch.Size:
-    """Shape of a layer's only input, a tensor of records, with these first; empty for any other call."""
-    given = kinds.get(node.args[0]) if len(node.args) == 1 and not node.kwargs else None
+    """Shape of a layer's input, a tensor of records, with these first; empty for calls with anything by name."""
+    given = kinds.get(node.args[0]) if node.args and not node.kwargs else None
     given = given.rows if isinstance(given, Turned) else given
     return given.shape if isinstance(given, Rows) else torch.Size()
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from . import losses, sequences
 from .base import Engine, clip_factors, which_finite
-from .rounding import add_products, norms_of, root_of_sum
+from .rounding import norms_of, root_of_sum
 
 #: Number of a layer, its inputs, shape (M, B, in), and slopes of the summed loss in its outputs, shape (M, B, out).
 Seen: TypeAlias = tuple[int, torch.Tensor, torch.Tensor]
@@ -70,9 +70,9 @@ class LinearEngine(Engine):
         self._turned = [None if weight is None else weight.mT for weight, _ in stored]
         self._biases = [None if bias is None else bias.unsqueeze(1) for _, bias in stored]
         self._all, self._piece_of_all = sums, torch.zeros_like(trained)  # zero where no layer writes
-        self._sums, self._pieces = views(sums, (True,)), views(self._piece_of_all, (True,))
+        self._pieces = views(self._piece_of_all, (True,))
         # 1 for trained parameters: frozen ones do not count in the clipped norm.
-        present = torch.tensor([[view is not None for view in pair] for pair in self._sums], dtype=torch.float64)
+        present = torch.tensor([[view is not None for view in pair] for pair in self._pieces], dtype=torch.float64)
         self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
 
     def add_clipped(
@@ -131,13 +131,6 @@ class LinearEngine(Engine):
     def _add(self, slopes: list[torch.Tensor], tables: list[torch.Tensor]) -> None:
         """Add the sums over records of δ⊗a and of δ: pieces in single precision, one after the other in double."""
         records = tables[0].shape[1]
-        if not self.piece:
-            for slope, a, (weight, bias) in zip(slopes, tables, self._sums):
-                if weight is not None:
-                    add_products(weight, slope, a, piece=0)
-                if bias is not None:
-                    bias.add_(slope.sum(-2, dtype=torch.float64))
-            return
         for start in range(0, records, self.piece):
             part = slice(start, start + self.piece)
             for slope, a, (weight, bias) in zip(slopes, tables, self._pieces):

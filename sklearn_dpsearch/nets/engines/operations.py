@@ -79,6 +79,7 @@ _FUNCTIONAL: dict[str, OperationRule] = {
     "feature_dropout": rules.features,
     "gumbel_softmax": along("tau", "hard", "eps", "dim", default=-1),
     **dict.fromkeys(("rand", "randn"), rules.new_rows),
+    "zeros": rules.zeros,
     **{
         f"{kind}_pool{n}d": spatial(n + 2) for kind in ("max", "avg", "adaptive_avg", "adaptive_max") for n in (1, 2, 3)
     },
@@ -108,6 +109,7 @@ FUNCTIONS: dict[Any, OperationRule] = {
 #: Methods of tensors ↦ rule.
 METHODS: dict[str, OperationRule] = {
     **{name: rule for name, rule in _NAMED.items() if hasattr(torch.Tensor, name)},
+    "new_zeros": lambda value, *sizes, **kwargs: rules.zeros(*sizes, **kwargs),
     "size": rules.size,
     "dim": lambda value: rules.rows(value).rank,
 }

@@ -45,8 +45,15 @@ def numbers(layer: nn.RNNBase, steps: int) -> int:
     return 4 * steps * sum(len(weight) for name, weight in layer.named_parameters() if name.startswith("weight_hh"))
 
 
-def unrolled(layer: nn.RNNBase, watch: Watch, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | States]:
-    """Outputs and last states of a recurrent layer, as the layer returns them."""
+def unrolled(
+    layer: nn.RNNBase, watch: Watch, inputs: torch.Tensor, start: torch.Tensor | States | None = None
+) -> tuple[torch.Tensor, torch.Tensor | States]:
+    """Outputs and last states of a recurrent layer, as the layer takes and returns them."""
+    if start is None:
+        records = inputs.shape[0 if layer.batch_first else 1]
+        nothing = inputs.new_zeros(layer.num_layers * (1 + layer.bidirectional), records, layer.hidden_size)
+        start = (nothing, nothing) if layer.mode == "LSTM" else nothing
+    first = list(zip(*start)) if isinstance(start, tuple) else [(state,) for state in start]
     steps = inputs.transpose(0, 1) if layer.batch_first else inputs
     last: list[States] = []
     for i in range(layer.num_layers):
@@ -54,7 +61,8 @@ def unrolled(layer: nn.RNNBase, watch: Watch, inputs: torch.Tensor) -> tuple[tor
             steps = F.dropout(steps, layer.dropout)
         found = []
         for end in ("", "_reverse")[: 1 + layer.bidirectional]:
-            hidden, states = _one_way(layer, f"l{i}{end}", watch, steps.flip(0) if end else steps)
+            turned = steps.flip(0) if end else steps
+            hidden, states = _one_way(layer, f"l{i}{end}", watch, turned, first[len(last)])
             found.append(hidden.flip(0) if end else hidden)
             last.append(states)
         steps = torch.cat(found, -1)
@@ -62,7 +70,9 @@ def unrolled(layer: nn.RNNBase, watch: Watch, inputs: torch.Tensor) -> tuple[tor
     return steps.transpose(0, 1) if layer.batch_first else steps, together if len(together) > 1 else together[0]
 
 
-def _one_way(layer: nn.RNNBase, name: str, watch: Watch, inputs: torch.Tensor) -> tuple[torch.Tensor, States]:
+def _one_way(
+    layer: nn.RNNBase, name: str, watch: Watch, inputs: torch.Tensor, states: States
+) -> tuple[torch.Tensor, States]:
     """Hidden states of all steps, and the states after the last, of one direction of one layer."""
     into, own = (getattr(layer, f"weight_{end}_{name}") for end in ("ih", "hh"))
     nothing = into.new_zeros(len(into))
@@ -74,7 +84,6 @@ def _one_way(layer: nn.RNNBase, name: str, watch: Watch, inputs: torch.Tensor) -
         recalled = given = given + recalled
     if not given.requires_grad:
         given.requires_grad_()
-    states: States = (given.new_zeros(given.shape[1], layer.hidden_size),) * (1 + (layer.mode == "LSTM"))
     hidden = [states[0]]
     for one, other in zip(given, recalled):
         states = STEPS[layer.mode](one, torch.addmm(other, states[0], own.t()), states)

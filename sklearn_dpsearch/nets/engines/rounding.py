@@ -47,14 +47,6 @@ def noise_factor(rows: int) -> float:
     return 1.0 + OWN + single + DOUBLE * float(rows) ** 2
 
 
-def single_is_single() -> bool:
-    """Return whether single-precision matrix products keep all bits (no TF32, no bfloat16)."""
-    try:
-        return bool(torch.get_float32_matmul_precision() == "highest")
-    except RuntimeError:  # settings of the older and the newer kind contradict each other
-        return False
-
-
 def norms_of(tables: Iterable[torch.Tensor]) -> torch.Tensor:
     """Norms over the last axis of each table, as one tensor in double precision, plus ``TINY``.
 
@@ -86,12 +78,7 @@ def add_products(sums: torch.Tensor, left: torch.Tensor, right: torch.Tensor, pi
     ----------
     sums : tensor of shape (M, p, q)
     left, right : tensors of shape (M, B, p) and (M, B, q)
-    piece : int
-        0: every product and sum in double precision.
     """
-    if not piece:
-        sums.baddbmm_(left.double().mT, right.double())
-        return
     for start in range(0, left.shape[1], piece):
         part = slice(start, start + piece)
         sums.add_(torch.bmm(left[:, part].mT, right[:, part]))

@@ -148,11 +148,14 @@ def one_rank(values: Sequence[object], rank: int = 1) -> int:
 # --- element by element, and along dimensions ------------------------------------------------------------------------
 
 
-def elementwise(*args: object, inplace: object = False, **kwargs: object) -> None:
+def elementwise(*args: object, inplace: object = False, **kwargs: object) -> Turned | None:
     """Element by element. Tensors of records have equal ranks, others broadcast over the records."""
     needs(not inplace, "an operation in place")
     needs("out" not in kwargs, "an argument out=")
     given = [*args, *kwargs.values()]
+    if isinstance(given[0], Turned):
+        plain(*given[1:])
+        return given[0]
     ranks = {value.rank for value in given if isinstance(value, Rows)}
     needs(len(ranks) == 1, "tensors of records of different ranks, of which one is spread over the others' records")
     (rank,) = ranks
@@ -162,6 +165,7 @@ def elementwise(*args: object, inplace: object = False, **kwargs: object) -> Non
             needs(apart, "a constant with an entry per record")
         elif not isinstance(value, Rows):
             plain(value)
+    return None
 
 
 def where(condition: object, *choices: object) -> None:
@@ -189,6 +193,17 @@ def new_rows(*sizes: object, **kwargs: object) -> None:
         return
     whole = all(type(size) is int for size in shape[1:])
     needs(len(shape) >= 1 and shape[0] is BATCH_SIZE and whole, "a new tensor without a row for each record")
+
+
+def zeros(*sizes: object, **kwargs: object) -> Turned | None:
+    """A new tensor of zeros with a row per record, or with the records in the second dimension: initial states."""
+    shape = listed(sizes)
+    if len(shape) != 3 or shape[1] is not BATCH_SIZE:
+        new_rows(*sizes, **kwargs)
+        return None
+    plain(*kwargs.values())
+    needs(type(shape[0]) is int and type(shape[2]) is int, "a shape that is not constant")
+    return Turned(Rows(torch.Size((0, shape[0], shape[2]))))
 
 
 def flip(value: object, *dims: object) -> None:
@@ -477,11 +492,13 @@ def over_last(layer: nn.LayerNorm, value: object) -> None:
     needs(rows(value).rank > len(layer.normalized_shape), "normalisation over the records")
 
 
-def recurrent(layer: nn.RNNBase, value: object) -> Several:
+def recurrent(layer: nn.RNNBase, value: object, start: object = ()) -> Several:
     """Steps of a sequence; the last states lie behind a dimension of layers."""
     first = rows(value, 3) if layer.batch_first else turned(value)
     if not isinstance(first, Rows) or first.rank != 3:
         raise NotPerRecord(f"{type(layer).__name__} on an input of another order or rank")
+    starts = start if isinstance(start, tuple) else (start,)
+    needs(all(isinstance(state, Turned) for state in starts), "an initial state of another kind")
     needs(layer.proj_size == 0, "LSTM(proj_size=...)")
     directions = 1 + layer.bidirectional
     outputs = Rows(torch.Size((*first.shape[:2], directions * layer.hidden_size)))

@@ -39,7 +39,7 @@ def inputs_of(X: Any) -> Inputs:
         For values other than numbers, and for parts of different lengths.
     """
     if isinstance(X, ChosenRows) and X.dtype.kind in "fiub":
-        return converted(X, "single", row_of(X).dtype, block_of, CHECKED)
+        return converted(X, "single", row_of(X).dtype, lambda block, out: out.copy_(block_of(block)), CHECKED)
     if not isinstance(X, Mapping):
         return single(torch.from_numpy(array("X", X)))
     parts = NamedTensors({str(name): single(torch.from_numpy(array(f"X[{name!r}]", part))) for name, part in X.items()})

@@ -101,19 +101,21 @@ def single_rows(values: NDArray[Any] | ChosenRows, bounds: Bounds | None) -> tor
     """Copy of records in single precision, scaled to the bounds if there are any, with room for one more row."""
     rows = values if isinstance(values, ChosenRows) else ChosenRows(values)
     how = None if bounds is None else bounds.key
-    return converted(rows, how, torch.float32, lambda block: single_block(block, bounds), BLOCK)
+    return converted(rows, how, torch.float32, lambda block, out: single_block(block, bounds, out), BLOCK)
 
 
-def single_block(block: NDArray[Any], bounds: Bounds | None) -> torch.Tensor:
+def single_block(block: NDArray[Any], bounds: Bounds | None, out: torch.Tensor | None = None) -> torch.Tensor:
     """Scale a few records to the bounds, if there are any, in single precision: each by itself."""
+    out = torch.empty(block.shape, dtype=torch.float32) if out is None else out
     if bounds is None:
-        return torch.from_numpy(to_single(block))
+        return out.copy_(torch.from_numpy(to_single(block)))
     half, shift = (torch.from_numpy(np.asarray(part)) for part in (bounds.half, -bounds.zero / bounds.half))
     least, most = bounds.limits
     # Double precision for a cache-sized block; for all records it would take three times their memory.
     with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
         scaled = torch.from_numpy(np.array(block, dtype=np.float64))
-    return scaled.div_(half).add_(shift).clamp_(least, most).float()
+    # Clipped after rounding, which keeps the order: the limits, multiples of 1/2, are exact in single precision.
+    return out.copy_(scaled.div_(half).add_(shift)).clamp_(least, most)
 
 
 def check_finite(rows: ChosenRows) -> None:

@@ -28,10 +28,10 @@ TURNED = rules.Turned(X)  # a tensor of shape (5, 8, 6)
 A, S = Ellipsis, slice
 #: operation: (accepted arguments, refused arguments)
 TABLE = {
-    torch.relu: ([(X,)], [(fixed(3),), (N,), (TURNED,)]),
+    torch.relu: ([(X,)], [(fixed(3),), (N,)]),
     torch.add: (
         [(X, W), (X, 2.0), (X, fixed(6)), (X, fixed(1, 5, 6))],
-        [(X, rows(8, 6)), (X, fixed(8, 5, 6)), (X, N), (X, TURNED)],
+        [(X, rows(8, 6)), (X, fixed(8, 5, 6)), (X, N), (X, TURNED), (TURNED, X)],
     ),
     torch.where: ([(X, W, 0.0)], [(X,)]),
     F.dropout: ([(X, 0.5, True)], [(X, N)]),
@@ -41,6 +41,10 @@ TABLE = {
     torch.rand: (
         [((N, 1),), (N, 5, 1), (rules.Shape(X),)],
         [((8, 1),), ((1, N),), (N, N), (), ((5,),), (fixed(3),), ((N, fixed(3)),)],
+    ),
+    torch.zeros: (
+        [((N, 1),), (2, N, 5), ((2, N, 5),)],
+        [(5,), (2, N), (N, N, 5), (fixed(3), N, 5), (2, N, fixed(3)), (2, 5, N)],
     ),
     torch.softmax: ([(X, 1), (X, -1), (X, (1, 2))], [(X, 0), (X, -3), (X, None), (X, N), (X, (0, 1))]),
     torch.mean: ([(X, 1), (X, (1, 2))], [(X,), (X, 0), (X, ())]),
@@ -163,7 +167,7 @@ TRIED = [
     (VALUES, VALUES, OTHERS), (VALUES, (slice(None), 1)), (VALUES, (Ellipsis, 1)), (VALUES, 2.0, 1),
 ]  # fmt: skip
 #: Random, or of the whole shape: not to be compared record by record.
-APART = operations.RANDOM | {"empty_like", "getattr"}
+APART = operations.RANDOM | {"empty_like", "getattr", "zeros", "new_zeros"}
 
 
 def described(one):

@@ -150,9 +150,28 @@ def test_dropout_between_layers_stays_on_the_fast_way():
 
 
 class WithOwnStart(Net):
+    """Initial states as tutorials write them."""
+
     def forward(self, inputs):
-        start = torch.zeros(1, inputs.shape[0], 4)
+        start = torch.zeros(self.layer.num_layers, inputs.size(0), 4).to(inputs.device)
+        start = (start, inputs.new_zeros(2, inputs.shape[0], 4)) if isinstance(self.layer, nn.LSTM) else start
         return self.last(self.layer(inputs, start)[0].mean(1))
+
+
+class StartOfTheBatch(Net):
+    """An initial state with the records in the wrong place."""
+
+    def forward(self, inputs):
+        return self.last(self.layer(inputs, inputs.new_zeros(inputs.size(0), 1, 4))[0].mean(1))
+
+
+@pytest.mark.parametrize("make", [nn.LSTM, nn.GRU])
+def test_initial_states_of_zeros_are_taken(make):
+    net, (inputs, targets) = seeded(lambda: WithOwnStart(make, num_layers=2, batch_first=True)), data()
+    engine = chosen(net, inputs, targets)
+    assert type(engine) is LayeredEngine
+    expected = gradients(copy.deepcopy(net), SUM, inputs, targets)
+    torch.testing.assert_close(per_sample_gradients(engine, net, inputs, targets), expected, rtol=0, atol=1e-6)
 
 
 def tied():
@@ -161,18 +180,11 @@ def tied():
     return net
 
 
-def test_one_weight_for_two_layers_is_left_to_vmap():
-    net = seeded(tied)
-    assert type(chosen(net, *data())) is VmapEngine
+@pytest.mark.parametrize("make", [tied, lambda: StartOfTheBatch(nn.GRU, batch_first=True)])
+def test_one_weight_for_two_layers_and_misplaced_states_are_left_to_vmap(make):
+    assert type(chosen(seeded(make), *data())) is VmapEngine
 
 
-@pytest.mark.parametrize(
-    ("make", "reason"),
-    [
-        (lambda: WithOwnStart(nn.GRU, batch_first=True), "zeros"),
-        (lambda: OnState(nn.LSTM, lambda state: state[0][-1], width=2, proj_size=2), "proj_size"),
-    ],
-)
-def test_what_neither_a_rule_nor_vmap_takes_is_refused_by_name(make, reason):
-    with pytest.raises(LeakingEstimatorError, match=reason):
-        chosen(seeded(make), *data())
+def test_what_neither_a_rule_nor_vmap_takes_is_refused_by_name():
+    with pytest.raises(LeakingEstimatorError, match="proj_size"):
+        chosen(seeded(lambda: OnState(nn.LSTM, lambda state: state[0][-1], width=2, proj_size=2)), *data())
