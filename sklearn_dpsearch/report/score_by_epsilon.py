@@ -1,4 +1,4 @@
-"""How large ε must be: scores of fits on public or made-up records, as many of them as there will be private ones."""
+"""Smallest ε that reaches a score: from fits on public or made-up records, as many as there will be private ones."""
 
 from __future__ import annotations
 
