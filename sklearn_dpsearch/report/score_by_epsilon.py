@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.multiclass import type_of_target
 
 from ..ledger.ledger_context import counted
@@ -59,9 +61,7 @@ class NeededEpsilon(Display):
             f"{epsilon:>10.3g}  {np.mean(row):.4f}  {np.min(row):.4f}  {np.max(row):.4f}"
             for epsilon, row in zip(self.epsilons, self.scores)
         ]
-        needed = (
-            f"epsilon = {self.epsilon:.3g} is needed" if math.isfinite(self.epsilon) else "no epsilon here suffices"
-        )
+        needed = "no epsilon here suffices" if math.isinf(self.epsilon) else f"epsilon = {self.epsilon:.3g} is needed"
         return "\n".join(
             [
                 f"{needed} for a score of {self.at_least:g} in four of five fits on {self.n_samples:,} records.",
@@ -96,6 +96,14 @@ class NeededEpsilon(Display):
         return self
 
 
+@validate_params(
+    {
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "n_fits": [Interval(Integral, 1, None, closed="left")],
+        "at_least": [Real],
+    },
+    prefer_skip_nested_validation=False,
+)
 def needed_epsilon(
     estimator: Any,
     X_public: Any,

@@ -18,6 +18,15 @@ from sklearn_dpsearch.privacy import PrivacyError
 from .models import MODELS, STARTS, TABLE, sums_of_fit
 
 rng = np.random.default_rng(5)
+
+
+@pytest.fixture(autouse=True)
+def _draws():
+    """Each test draws the same, whichever run before it."""
+    global rng
+    rng = np.random.default_rng(5)
+
+
 #: Loss, and labels of n records.
 LOSSES = {
     "two classes": (BinaryLoss(), lambda n: rng.choice([-1.0, 1.0], n)),

@@ -49,10 +49,10 @@ def test_equal_names_are_one_person_in_every_container(groups):
 @pytest.mark.parametrize(
     "groups",
     [
-        [None, float("nan"), "a", np.nan, None, pd.NaT, pd.NA, "a", decimal.Decimal("nan"), np.datetime64("NaT")],
+        [None, float("nan"), "a", np.nan, None, pd.NaT, pd.NA, "a", decimal.Decimal("nan"), np.datetime64("NaT", "s")],
         pd.Series([None, None, 3, None, None, None, None, 3, None, None], dtype="Int64"),
         np.array([np.nan, np.nan, 3, np.nan, np.nan, np.nan, np.nan, 3, np.nan, np.nan]),
-        np.array(["NaT", "NaT", 3, "NaT", "NaT", "NaT", "NaT", 3, "NaT", "NaT"], dtype="datetime64[s]"),
+        np.array(["NaT"] * 2 + ["2020"] + ["NaT"] * 4 + ["2020"] + ["NaT"] * 2, dtype="datetime64[s]"),
     ],
 )
 def test_each_record_without_a_person_is_a_person_of_its_own(groups):

@@ -94,6 +94,20 @@ def test_a_model_whose_epsilon_cannot_be_set_is_refused():
         needed_epsilon(LogisticRegression(), X, y, n_samples=50, at_least=0.9)
 
 
+@pytest.mark.parametrize("wrong", [{"n_samples": 0}, {"n_fits": 0}, {"at_least": "good"}])
+def test_wrong_arguments_are_named(wrong):
+    with pytest.raises(ValueError, match=f"The '{next(iter(wrong))}' parameter of needed_epsilon must be"):
+        needed_epsilon(Told(), X, y, **{"n_samples": 50, "at_least": 0.9, **wrong})
+
+
+def test_a_search_with_a_ledger_of_its_own_enters_nothing_either(tmp_path):
+    model = DPGradientBoostingClassifier({"a": (0, 1), "b": (0, 1)}, classes=[0, 1], max_iter=3)
+    ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=1.0, delta=1e-4)
+    search = DPRandomSearchCV(model, {"prior_factor": [1.0]}, n_iter=2, delta=1e-5, ledger=ledger)
+    needed_epsilon(search, X, y, n_samples=200, at_least=0.5, epsilons=[5.0], n_fits=1)
+    assert ledger.entries() == ()
+
+
 def test_it_is_drawn():
     plt = pytest.importorskip("matplotlib.pyplot")
     scores = np.array([[0.5, 0.7], [0.8, 0.9]])

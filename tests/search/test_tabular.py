@@ -7,17 +7,13 @@ import pytest
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, PrivacyError
 from sklearn_dpsearch.nets import DPTabularClassifier, DPTabularRegressor
-from sklearn_dpsearch.preprocessing import Schema
 from sklearn_dpsearch.scoring.public_facts import stated_facts
 
 pytest.importorskip("torch")
-pd = pytest.importorskip("pandas")
+pytest.importorskip("pandas")
 
-SCHEMA = Schema({"age": (20, 80), "job": ["clerk", "nurse"], "pay": ["low", "high"], "price": (0, 100)})
-rng = np.random.default_rng(0)
-TABLE = pd.DataFrame({"age": rng.uniform(10, 90, 600), "job": rng.choice(["clerk", "nurse", "?"], 600), "note": "x"})
-TABLE["pay"] = np.where(TABLE["age"] > 50, "high", "low")
-TABLE["price"] = np.where(TABLE["pay"] == "high", 80.0, 20.0)
+from .boosting_toys import SCHEMA, TABLE
+
 SPACE = {"learning_rate_factor": [0.5, 1.0]}
 
 
