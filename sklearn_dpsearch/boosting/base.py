@@ -277,7 +277,8 @@ class GradientBoosting(CalibratedModel):
         given: PersonCodes | None,
     ) -> None:
         public = _generator_of(self.random_state)
-        random_bytes = self._noise_source(codes, targets, initial, repr(public.bit_generator.state), *_several(given))
+        state = repr(public.bit_generator.state)
+        random_bytes = self._noise_source(codes, targets, initial, state, *_with_several_records(given))
         persons = None if given is None else Persons(given)
         if persons is not None:
             codes, targets, initial = codes[:, persons.order], targets[persons.order], initial[:, persons.order]
@@ -465,7 +466,7 @@ def _importances(partitions: Sequence[Partition], gains: Sequence[float], featur
     return found / (found.sum() or 1.0)
 
 
-def _several(persons: PersonCodes | None) -> tuple[PersonCodes, ...]:
+def _with_several_records(persons: PersonCodes | None) -> tuple[PersonCodes, ...]:
     """Persons on whom a fit depends: none where each has one record."""
     return () if persons is None or number_of_persons(persons) == len(persons) else (persons,)
 

@@ -21,7 +21,7 @@ from ..privacy import (
 from ..privacy._types import Neighboring
 from ..privacy.guarantees.composition import Composition
 from ..privacy.statement.numbers import up
-from .entry import Entry, check_unit, counted, stated_under
+from .entry import Entry, check_unit, in_unit, stated_under
 
 #: Precision of the remaining ε, relative to the budget.
 TOLERANCE = 1e-4
@@ -77,7 +77,7 @@ def check(entries: Sequence[Entry], more: Entry, ledger: Any) -> None:
     """Raise if one more entry would exceed a ledger's budget, or cannot be stated under its relation."""
     unit = ledger._unit(entries) or more.unit
     check_unit(more, unit)
-    entries, more = [counted(entry, unit) for entry in entries], counted(more, unit)
+    entries, more = [in_unit(entry, unit) for entry in entries], in_unit(more, unit)
     both = [*entries, more]
     relation = relation_of(both, ledger.neighboring)
     stated_under(more.guarantee, relation)

@@ -159,8 +159,8 @@ def check_unit(entry: Entry, unit: str) -> None:
         )
 
 
-def counted(entry: Entry, unit: str) -> Entry:
-    """Entry as it counts in a ledger of a unit: a person's guarantee covers a record of his that is replaced.
+def in_unit(entry: Entry, unit: str) -> Entry:
+    """Entry in a ledger of another unit: a person's guarantee covers a record of his that is replaced.
 
     A record that is blanked leaves the person's other records, so blanking all of them is no bound for it. But both
     sets of records are two steps apart, from the one to none and from none to the other.

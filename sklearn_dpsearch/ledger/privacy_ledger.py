@@ -16,7 +16,7 @@ from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.spent import Component, PrivacySpent
 from . import ledger_file
 from .budget import check, left, relation_of, total_of
-from .entry import BY_HAND, Entry, counted, guarantee_in, read_entry, stated_under, today
+from .entry import BY_HAND, Entry, guarantee_in, in_unit, read_entry, stated_under, today
 from .ledger_context import enter_block, leave_block
 
 #: Assumption of a ledger's total, beside those of its entries.
@@ -247,7 +247,7 @@ class PrivacyLedger:
         """Entries as they count, and the unit of the ledger."""
         entries = self.entries()
         unit = self._unit(entries) or "record"
-        return tuple(counted(entry, unit) for entry in entries), unit
+        return tuple(in_unit(entry, unit) for entry in entries), unit
 
     # --- entering -------------------------------------------------------------------------------------------------
 
