@@ -18,7 +18,7 @@ CEILINGS = {
     "_disk": 300,
     "_process": 250,
     "adapters": 1_560,
-    "audit": 1_050,
+    "audit": 1_100,
     "boosting": 1_375,
     "data": 440,
     "ledger": 615,

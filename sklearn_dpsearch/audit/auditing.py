@@ -8,7 +8,8 @@ from typing import Any
 
 from sklearn.utils.validation import _num_samples
 
-from ..privacy import Guarantee
+from ..data.persons import number_of_persons, persons_in
+from ..privacy import Guarantee, PrivacyError
 from ..privacy._types import Neighboring
 from ..privacy.spent import PrivacySpent
 from .attacks import Everything, Statistic
@@ -24,7 +25,8 @@ def audit(
     X: Any,
     y: Any = None,
     *,
-    other: tuple[Any, Any] | None = None,
+    groups: Any = None,
+    other: tuple[Any, ...] | None = None,
     neighboring: Neighboring | None = None,
     absent: bool = False,
     n_runs: int = 1000,
@@ -49,9 +51,11 @@ def audit(
         One data set.
     y : array-like of shape (n_samples,), optional
         Its targets.
-    other : (X, y), optional
+    groups : array-like of shape (n_samples,), optional
+        Person of each record, as in ``fit``. The data sets then differ in all records of one person.
+    other : (X, y) or (X, y, groups), optional
         Its neighbour. By default one is built: an extreme record is added, replaced or put in the place of zeros
-        (``worst_case``).
+        (``worst_case``); with ``groups``, a person with the largest number of records.
     neighboring : {"add_remove", "zero_out", "replace_one"}, optional
         The relation; by default the one that the estimator states.
     absent : bool, default=False
@@ -86,7 +90,8 @@ def audit(
     Raises
     ------
     PrivacyError
-        If the data sets are not neighbours under the relation.
+        If the data sets are not neighbours under the relation, or ``groups`` are given and nothing is stated for
+        persons.
     ValueError
         If every fit fails, or with too few runs.
 
@@ -112,15 +117,18 @@ def audit(
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
     public = params.get("X_public") is not None
-    claim = claim_about(estimator, _num_samples(X), public, stated, delta, neighboring)
+    n = _num_samples(X) if groups is None else number_of_persons(persons_in(groups, _num_samples(X)))
+    claim = claim_about(estimator, n, public, stated, delta, neighboring)
     relation = claim.neighboring
     pair = (
-        worst_case(X, y, neighboring=relation, absent=absent)
+        worst_case(X, y, groups, neighboring=relation, absent=absent)
         if other is None
-        else Neighbours.of((X, y), other, relation, absent)
+        else Neighbours.of((X, y) if groups is None else (X, y, groups), other, relation, absent)
     )
     samples = fit_many(estimator, pair, n_runs, statistic or Everything(pair.canary), params, n_jobs, random_state)
     _check_some_fitted(samples, estimator)
+    if groups is not None:
+        _check_unit(samples, stated is not None)
     found = lower_bound(samples.first, samples.second, delta=claim.delta, confidence=confidence)
     return replace(
         found,
@@ -136,4 +144,14 @@ def _check_some_fitted(samples: Samples, estimator: Any) -> None:
         raise ValueError(
             f"Every fit of {type(estimator).__name__} failed on both data sets, the first with {samples.error}. Give "
             "data and fit_params with which fit works."
+        )
+
+
+def _check_unit(samples: Samples, is_claimed: bool) -> None:
+    """What is stated for records says nothing about persons: an audit would refute a claim that was not made."""
+    units = {one.unit for one in samples.spent}
+    if units - {"person"} or not (units or is_claimed):
+        raise PrivacyError(
+            "Found groups, and a model that states nothing for persons. Use an estimator whose fit takes groups and "
+            "which has privacy_spent_, or leave groups out."
         )

@@ -1,4 +1,4 @@
-"""Two data sets that differ in one record: given ones are checked, others are built with an extreme record."""
+"""Two data sets that differ in one record, or in one person's: given ones are checked, others get extreme records."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import type_of_target
 
+from ..data.persons import persons_in
 from ..privacy import PrivacyError
 from ..privacy._checks import check_neighboring
 from ..privacy._types import Array, Neighboring
 
 Records = npt.NDArray[Any]
-Dataset = tuple[Any, Any]
+#: (X, y), or (X, y, groups)
+Dataset = tuple[Any, ...]
+#: Places of the changed records in both data sets.
+Places = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,13 +32,15 @@ class Neighbours:
     X, y : array-like
         The first data set.
     other_X, other_y : array-like
-        The second: one record more, less or changed.
+        The second: one record more, less or changed, or all records of one person.
     neighboring : {"add_remove", "zero_out", "replace_one"}
     steps : int
         Number of steps between the data sets. Under zero-out ``fit`` cannot receive an absent record, so two values of
         one record are two steps apart, unless one of the values counts as absent.
     canary : array-like of shape (k, n_features)
-        The records in which they differ, k = 1 or 2.
+        The records in which they differ, k = 1 or 2; of a person the first.
+    groups, other_groups : array-like, optional
+        Person of each record.
     """
 
     X: Any
@@ -44,10 +50,12 @@ class Neighbours:
     neighboring: Neighboring
     steps: int
     canary: Any
+    groups: Any = None
+    other_groups: Any = None
 
     @classmethod
     def of(cls, data: Dataset, other: Dataset, neighboring: Neighboring, absent: bool = False) -> Neighbours:
-        """Check two data sets given as (X, y).
+        """Check two data sets given as (X, y), or as (X, y, groups) for neighbours that differ in one person.
 
         Parameters
         ----------
@@ -60,20 +68,33 @@ class Neighbours:
             If the data sets are not neighbours.
         """
         check_neighboring(neighboring)
-        (X, y), (other_X, other_y) = data, other
-        first, second = _rows(X, y), _rows(other_X, other_y)
-        places = _one_more(first, second) if neighboring == "add_remove" else _one_changed(first, second, neighboring)
-        shown = [_safe_indexing(part, [place]) for part, place in zip((X, other_X), places) if place is not None]
+        (X, y, *groups), (other_X, other_y, *other_groups) = data, other
+        first, second = _rows(*data), _rows(*other)
+        if groups or other_groups:
+            places = _one_person(first, second, neighboring)
+        elif neighboring == "add_remove":
+            places = _one_more(first, second)
+        else:
+            places = _one_changed(first, second, neighboring)
+        shown = [_safe_indexing(part, place[:1]) for part, place in zip((X, other_X), places) if place.size]
         steps = 2 if neighboring == "zero_out" and not absent else 1
+        both = dict(zip(("groups", "other_groups"), (*groups, *other_groups)))
         return cls(
-            X=X, y=y, other_X=other_X, other_y=other_y, neighboring=neighboring, steps=steps, canary=_stack(shown)
+            X=X,
+            y=y,
+            other_X=other_X,
+            other_y=other_y,
+            neighboring=neighboring,
+            steps=steps,
+            canary=_stack(shown),
+            **both,
         )
 
 
 def worst_case(
-    X: Any, y: Any = None, *, neighboring: Neighboring, scale: float = 1.0, absent: bool = False
+    X: Any, y: Any = None, groups: Any = None, *, neighboring: Neighboring, scale: float = 1.0, absent: bool = False
 ) -> Neighbours:
-    """Neighbours that differ in one extreme record, whose target contradicts its features.
+    """Neighbours that differ in one extreme record, whose target contradicts its features, or in a person of them.
 
     Parameters
     ----------
@@ -81,6 +102,9 @@ def worst_case(
         Numbers.
     y : array-like of shape (n_samples,), optional
         Labels or numbers.
+    groups : array-like of shape (n_samples,), optional
+        Person of each record. The canary is then the person with the most records, all of which are extreme, or one
+        more person with as many.
     neighboring : {"add_remove", "zero_out", "replace_one"}
         The extreme record is added; or replaces a record of zeros; or replaces a record with the same features and the
         opposite target (without y: the opposite features).
@@ -104,16 +128,22 @@ def worst_case(
     check_neighboring(neighboring)
     values, target = _numbers(X), None if y is None else np.asarray(y)
     record, label, opposite, other_label = _extreme(values, target, scale)
+    persons = np.arange(len(values)) if groups is None else persons_in(groups, len(values))
+    counts = np.bincount(persons)
     if neighboring == "add_remove":
-        data = values, target
-        other = np.vstack([values, record]), _appended(target, label)
-    elif neighboring == "zero_out":
-        data = _with(values, target, np.zeros_like(record), label)
-        other = _with(values, target, record, label)
+        most = int(counts.max())
+        data = values, target, persons
+        other = (
+            np.vstack([values, np.tile(record, (most, 1))]),
+            None if target is None else np.append(target, np.full(most, label, target.dtype)),
+            np.append(persons, np.full(most, len(counts))),
+        )
     else:
-        data = _with(values, target, opposite, other_label)
-        other = _with(values, target, record, label)
-    return Neighbours.of(data, other, neighboring, absent)
+        places = np.flatnonzero(persons == counts.argmax())
+        before = (np.zeros_like(record), label) if neighboring == "zero_out" else (opposite, other_label)
+        data, other = ((*_with(values, target, places, *one), persons) for one in (before, (record, label)))
+    end = 2 if groups is None else 3
+    return Neighbours.of(data[:end], other[:end], neighboring, absent)
 
 
 def _extreme(values: Array, y: Records | None, scale: float) -> tuple[Array, Any, Array, Any]:
@@ -147,19 +177,17 @@ def _is_classes(y: Records) -> bool:
     return str(type_of_target(y)) in ("binary", "multiclass")
 
 
-def _with(values: Array, y: Records | None, record: Array, label: Any) -> tuple[Array, Records | None]:
-    """The data with its first record replaced."""
+def _with(
+    values: Array, y: Records | None, places: npt.NDArray[np.intp], record: Array, label: Any
+) -> tuple[Array, Records | None]:
+    """The data with one record at all of ``places``."""
     X = values.copy()
-    X[0] = record
+    X[places] = record
     if y is None:
         return X, None
     target = y.copy()
-    target[0] = label
+    target[places] = label
     return X, target
-
-
-def _appended(y: Records | None, label: Any) -> Records | None:
-    return None if y is None else np.append(y, np.asarray([label], dtype=y.dtype))
 
 
 def _numbers(X: Any) -> Array:
@@ -175,34 +203,57 @@ def _numbers(X: Any) -> Array:
 # --- the check ---------------------------------------------------------------------------------------------------
 
 
-def _rows(X: Any, y: Any) -> Records:
-    """All records as rows of objects, targets included."""
+def _rows(X: Any, y: Any, groups: Any = None) -> Records:
+    """All records as rows of objects, with targets, and with persons as the last column."""
     table = np.asarray(X.toarray() if issparse(X) else X, dtype=object)
-    table = table.reshape(len(table), -1)
-    if y is None:
-        return table
-    target = np.asarray(y, dtype=object).reshape(len(y), -1)
-    if len(target) != len(table):
-        raise ValueError(f"Found {len(table)} records and {len(target)} targets in one data set; give one for each.")
-    return np.hstack([table, target])
+    parts = [table.reshape(len(table), -1)]
+    for name, part in (("targets", y), ("groups", groups)):
+        if part is not None:
+            parts.append(np.asarray(part, dtype=object).reshape(len(part), -1))
+            if len(parts[-1]) != len(table):
+                raise ValueError(
+                    f"Found {len(table)} records and {len(part)} {name} in one data set; give one for each."
+                )
+    return np.hstack(parts)
 
 
-def _one_more(first: Records, second: Records) -> tuple[int | None, int | None]:
+def _one_person(first: Records, second: Records, relation: Neighboring) -> Places:
+    """Places of the only person whose records differ, or whom one data set has more."""
+    codes = persons_in(np.append(first[:, -1], second[:, -1]), len(first) + len(second))
+    who = codes[: len(first)], codes[len(first) :]
+    candidates = np.setxor1d(*who)
+    if not candidates.size and first.shape == second.shape:
+        candidates = who[0][~_equal(first, second)][:1]
+    if candidates.size == 1:
+        places = np.flatnonzero(who[0] == candidates), np.flatnonzero(who[1] == candidates)
+        rest = [np.delete(rows, place, axis=0) for rows, place in zip((first, second), places)]
+        if rest[0].shape == rest[1].shape and _equal(*rest).all():
+            sizes = {place.size for place in places}
+            if 0 in sizes if relation == "add_remove" else len(sizes) == 1:
+                return places
+    needed = (
+        "one person more in one of them" if relation == "add_remove" else "other values in the records of one person"
+    )
+    raise _not_neighbours(first, second, relation, f"{needed}, the other records equal and in the same order")
+
+
+def _one_more(first: Records, second: Records) -> Places:
     """Position of the record that only one data set has."""
     longer, shorter = (first, second) if len(first) > len(second) else (second, first)
     if len(longer) == len(shorter) + 1 and longer.shape[1] == shorter.shape[1]:
         same = _equal(longer[:-1], shorter)
         place = len(shorter) if same.all() else int(np.argmin(same))
         if _equal(np.delete(longer, place, axis=0), shorter).all():
-            return (place, None) if longer is first else (None, place)
+            found, none = np.array([place]), np.array([], int)
+            return (found, none) if longer is first else (none, found)
     raise _not_neighbours(first, second, "add_remove", "one record more in one of them, the others in the same order")
 
 
-def _one_changed(first: Records, second: Records, relation: Neighboring) -> tuple[int, int]:
+def _one_changed(first: Records, second: Records, relation: Neighboring) -> Places:
     if first.shape == second.shape:
         changed = np.flatnonzero(~_equal(first, second))
         if changed.size == 1:
-            return int(changed[0]), int(changed[0])
+            return changed, changed
     raise _not_neighbours(first, second, relation, "the same number of records, one of them with other values")
 
 

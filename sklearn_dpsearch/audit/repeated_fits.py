@@ -20,7 +20,7 @@ from ..search import NoModelError, private_process
 from ..search._public_work import in_the_open
 from ..search.execution.clusters import Workplace, workplace
 from .attacks import Statistic
-from .neighbours import Neighbours
+from .neighbours import Dataset, Neighbours
 from .outcomes import FAILED
 
 Seed = np.random.SeedSequence
@@ -59,7 +59,7 @@ def fit_many(
 ) -> Samples:
     """``n_runs`` fits on each of the two data sets."""
     fits = Fits(estimator, statistic, fit_params)
-    data = (pair.X, pair.y), (pair.other_X, pair.other_y)
+    data = (pair.X, pair.y, pair.groups), (pair.other_X, pair.other_y, pair.other_groups)
     seeds = [_seeds(random_state, side, n_runs) for side in (0, 1)]
     batch = max(1, min(BATCH, -(-n_runs // effective_n_jobs(n_jobs))))
     tasks = [(side, seeds[side][i : i + batch]) for side in (0, 1) for i in range(0, n_runs, batch)]
@@ -76,16 +76,18 @@ def _all(
 ) -> list[tuple[list[Any], list[PrivacySpent], str | None]]:
     """Outcomes of all tasks, each in a process of its own; all fits of one that ends early have failed."""
     with there.entered():
-        works = [partial(fit_some, fits, X, y, some) for (X, y), some in ((data[side], some) for side, some in tasks)]
+        works = [partial(fit_some, fits, data[side], some) for side, some in tasks]
         found = Parallel(n_jobs=None)(delayed(private_process.in_own_process)(work) for work in works)
     ended = "the process ended, for want of memory or by a crash of compiled code"
     return [done or ([FAILED] * len(some), [], ended) for done, (_, some) in zip(found, tasks)]
 
 
 def fit_some(
-    fits: Fits, X: Any, y: Any, seeds: Sequence[Seed | None]
+    fits: Fits, data: Dataset, seeds: Sequence[Seed | None]
 ) -> tuple[list[Any], list[PrivacySpent], str | None]:
     """Outcomes of some fits on one data set, the statement of the first fit, and the first error."""
+    X, y, groups = data
+    params = dict(fits.fit_params) if groups is None else {**fits.fit_params, "groups": groups}
     outcomes: list[Any] = []
     spent: list[PrivacySpent] = []
     error: str | None = None
@@ -93,7 +95,7 @@ def fit_some(
         model = fresh(fits.estimator, seed)
         reseed(seed)
         try:
-            model.fit(X, *([] if y is None else [y]), **fits.fit_params)
+            model.fit(X, *([] if y is None else [y]), **params)
         except Exception as failure:  # a failure reveals something about the data
             if isinstance(failure, PrivacyError) and not isinstance(failure, NoModelError):
                 raise  # refused because of the caller's parameters, not of the data

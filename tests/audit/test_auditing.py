@@ -241,3 +241,12 @@ def test_without_a_statement_the_bound_stands_alone() -> None:
     assert found.stated_epsilon is None
     assert found.consistent is None
     assert found.epsilon_lower == pytest.approx(found.largest_provable)
+
+
+def test_a_statement_for_records_is_not_refuted_by_a_person() -> None:
+    class Grouped(Counter):
+        def fit(self, X, y=None, groups=None):
+            return super().fit(X, y)
+
+    with pytest.raises(PrivacyError, match="states nothing for persons"):
+        audit(Grouped(noise=3.0, states=3.0), np.ones((5, 1)), groups=np.zeros(5), n_runs=20, random_state=0)

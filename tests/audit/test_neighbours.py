@@ -95,3 +95,40 @@ def test_without_numbers_no_canary_is_built() -> None:
         worst_case([["a", "b"], ["c", "d"]], neighboring="add_remove")
     with pytest.raises(ValueError, match="several targets"):
         worst_case(X, np.ones((6, 2)), neighboring="add_remove")
+
+
+GROUPS = np.array(["a", "b", "a", "c", "b", "b"])
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
+def test_a_built_person_has_as_many_records_as_anybody_has(relation) -> None:
+    pair = worst_case(X, Y, GROUPS, neighboring=relation)
+    if relation == "add_remove":
+        assert len(pair.other_X) == len(pair.X) + 3
+        assert not set(pair.groups) & set(pair.other_groups[6:])
+    else:
+        assert (np.asarray(pair.other_groups) == pair.groups).all()
+        changed_rows = (pair.X != pair.other_X).any(axis=1) | (pair.y != pair.other_y)
+        assert changed_rows.tolist() == (GROUPS == "b").tolist()
+    assert len(pair.canary) == (1 if relation == "add_remove" else 2)
+
+
+def test_all_records_of_one_person_may_differ_and_no_others() -> None:
+    of_b = GROUPS == "b"
+    without, other = (X[~of_b], Y[~of_b], GROUPS[~of_b]), (X + of_b[:, np.newaxis], Y, GROUPS)
+    assert Neighbours.of((X, Y, GROUPS), without, "add_remove").canary.tolist() == [X[1].tolist()]
+    assert Neighbours.of(without, (X, Y, GROUPS), "add_remove").canary.tolist() == [X[1].tolist()]
+    assert Neighbours.of((X, Y, GROUPS), other, "replace_one").canary.tolist() == [X[1].tolist(), (X[1] + 1).tolist()]
+    for pair, relation in [
+        (without, "replace_one"),
+        (other, "add_remove"),
+        ((X, Y, GROUPS), "replace_one"),
+        ((X + np.arange(6)[:, np.newaxis], Y, GROUPS), "replace_one"),
+        ((X, Y, np.array(["a", "b", "a", "c", "b", "c"])), "replace_one"),
+        ((X[:-1], Y[:-1], GROUPS[:-1]), "add_remove"),
+        ((X[:3], Y[:3], GROUPS[:3]), "add_remove"),
+    ]:
+        with pytest.raises(PrivacyError, match=f"not neighbours under '{relation}'"):
+            Neighbours.of((X, Y, GROUPS), pair, relation)
+    with pytest.raises(ValueError, match="6 records and 3 groups"):
+        Neighbours.of((X, Y, GROUPS[:3]), without, "add_remove")
