@@ -148,7 +148,7 @@ def _check_some_fitted(samples: Samples, estimator: Any) -> None:
 
 
 def _check_unit(samples: Samples, is_claimed: bool) -> None:
-    """What is stated for records says nothing about persons: an audit would refute a claim that was not made."""
+    """Refuse statements for records, which say nothing about persons: an audit would refute what was not claimed."""
     units = {one.unit for one in samples.spent}
     if units - {"person"} or not (units or is_claimed):
         raise PrivacyError(

@@ -108,7 +108,7 @@ def test_a_built_person_has_as_many_records_as_anybody_has(relation) -> None:
         assert not set(pair.groups) & set(pair.other_groups[6:])
     else:
         assert (np.asarray(pair.other_groups) == pair.groups).all()
-        changed_rows = (pair.X != pair.other_X).any(axis=1) | (pair.y != pair.other_y)
+        changed_rows = (pair.other_X != pair.X).any(axis=1) | (pair.y != pair.other_y)
         assert changed_rows.tolist() == (GROUPS == "b").tolist()
     assert len(pair.canary) == (1 if relation == "add_remove" else 2)
 
