@@ -19,7 +19,7 @@ CEILINGS = {
     "_process": 250,
     "adapters": 1_560,
     "audit": 1_100,
-    "boosting": 1_375,
+    "boosting": 1_490,
     "data": 440,
     "ledger": 615,
     "nets": 5_810,
@@ -29,7 +29,7 @@ CEILINGS = {
     "scoring": 1_240,
     "search": 5_525,
 }
-FILES = 298
+FILES = 299
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

@@ -26,7 +26,7 @@ ALLOWED = {
     "ledger": {"_process", "_disk", "privacy"},
     "search": {"_process", "_disk", "data", "privacy", "adapters", "scoring", "ledger"},
     "report": {"_process", "data", "privacy", "adapters", "preprocessing", "scoring", "ledger", "search"},
-    "audit": {"_process", "privacy", "adapters", "scoring", "nets", "ledger", "search"},
+    "audit": {"_process", "data", "privacy", "adapters", "scoring", "nets", "ledger", "search"},
 }
 #: Files at the bottom of the house, which import nothing of it.
 BELOW_ALL = {"errors", "_site", "_version"}

@@ -62,24 +62,28 @@ class CodedColumns:
     schema : Schema
     max_bins : int
         Bins of each range without bins in the schema, on each of its scales.
+
+    Attributes
+    ----------
+    features : tuple of Feature
+    edges : list of ndarray or None
+        Inner edges of the bins of each column of the schema, in its own numbers; None for other columns than ranges.
     """
 
     def __init__(self, schema: Schema, max_bins: int) -> None:
         self._schema = schema
-        self._edges = [
-            _edges(column, max_bins) if isinstance(column, Range) else None for column in schema.columns.values()
-        ]
+        columns = schema.columns.values()
+        scales = [_edges(column, max_bins) if isinstance(column, Range) else None for column in columns]
+        self.edges = [None if found is None else np.unique(np.concatenate(found)) for found in scales]
         self.features = tuple(
             feature
-            for place, (column, edges) in enumerate(zip(schema.columns.values(), self._edges))
-            for feature in _features(place, column, edges)
+            for place, (column, found) in enumerate(zip(columns, scales))
+            for feature in _features(place, column, self.edges[place], found)
         )
 
     def described(self, most: int) -> list[str]:
         """One line for each column of the schema; ``most`` is the largest number of listed values that are shown."""
-        of_ranges = [edges for edges in self._edges if edges is not None]
-        names = [name for name, column in self._schema.columns.items() if isinstance(column, Range)]
-        bins = {name: len(np.unique(np.concatenate(edges))) + 1 for name, edges in zip(names, of_ranges)}
+        bins = {name: len(edges) + 1 for name, edges in zip(self._schema, self.edges) if edges is not None}
         return self._schema.described(bins, most)
 
     def codes(self, X: Any) -> Codes:
@@ -101,29 +105,29 @@ class CodedColumns:
 
     def values(self) -> Iterator[CodedValues]:
         """Values of each feature, by the schema alone."""
-        for (name, column), edges in zip(self._schema.columns.items(), self._edges):
+        for (name, column), edges in zip(self._schema.columns.items(), self.edges):
             if isinstance(column, Range):
                 assert edges is not None
-                yield from _values_of_range(name, column, np.unique(np.concatenate(edges)))
+                yield from _values_of_range(name, column, edges)
             else:
                 (points,) = column.curves(name, Detail())
                 yield CodedValues(name, points.values, np.arange(len(points.values)), points.weights)
 
     def _coded(self, values: Sequence[NDArray[Any]]) -> Iterator[NDArray[np.intp]]:
-        for column, edges, given in zip(self._schema.columns.values(), self._edges, values):
+        for column, edges, given in zip(self._schema.columns.values(), self.edges, values):
             if isinstance(column, Range):
                 assert edges is not None
-                yield from _of_range(column, np.unique(np.concatenate(edges)), given)
+                yield from _of_range(column, edges, given)
             else:
                 assert isinstance(column, Choice | Hashed)
                 yield column.places(given)
 
 
-def _features(place: int, column: Column, edges: Sequence[NDArray[np.float64]] | None) -> Iterator[Feature]:
+def _features(place: int, column: Column, edges: Array | None, scales: Sequence[Array] | None) -> Iterator[Feature]:
     if isinstance(column, Range):
         assert edges is not None
-        every = np.unique(np.concatenate(edges))
-        yield Feature(place, len(every) + 2, tuple(np.searchsorted(every, scale) for scale in edges))
+        assert scales is not None
+        yield Feature(place, len(edges) + 2, tuple(np.searchsorted(edges, scale) for scale in scales))
         for part in column.parts():
             yield Feature(place, part.size + 1, (np.arange(part.size - 1),))
     else:

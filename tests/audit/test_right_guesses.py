@@ -129,3 +129,20 @@ def test_what_is_claimed_for_no_finite_epsilon_is_never_refuted():
 
 def test_a_claim_of_nothing_lost_is_refuted_at_any_multiple():
     assert Guesses(1000, 1000, 900).ratio(ClaimedCurve(np.array([0.0]), np.array([0.0])), 0.05) >= 1e6
+
+
+def test_canaries_that_are_exposed_together_keep_the_curve_and_reach_the_limit():
+    """Each canary is told with certainty .9 in a quarter of all runs and .6 in the others: alone, or all at once."""
+    m, exposed, certain = 3, 0.25, (0.6, 0.9)
+    signs = np.array(list(product([0, 1], repeat=m)))
+    told = [np.where(signs[:, np.newaxis] == signs, sure, 1.0 - sure).prod(axis=-1) for sure in certain]
+    together = np.hstack([(1.0 - exposed) * told[0], exposed * told[1]]).reshape((2,) * m + (-1,))
+    one = np.array([[(1 - exposed) * 0.6, (1 - exposed) * 0.4, exposed * 0.9, exposed * 0.1]])
+    one = np.vstack([one, one[:, [1, 0, 3, 2]]])
+    alone = one
+    for _ in range(m - 1):
+        alone = np.multiply.outer(alone, one)
+    alone = np.moveaxis(alone, range(0, 2 * m, 2), range(m)).reshape((2,) * m + (4**m,))
+    np.testing.assert_allclose(own_curve(together, m).deltas, own_curve(alone, m).deltas, rtol=0, atol=1e-12)
+    assert tails(together, m, m)[m] == pytest.approx(0.75 * 0.6**m + 0.25 * 0.9**m)
+    assert tails(together, m, m)[m] > 1.1 * tails(alone, m, m)[m]

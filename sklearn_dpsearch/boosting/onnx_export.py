@@ -1,0 +1,178 @@
+"""Models of boosting in the ONNX format, for programs that have no Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ..preprocessing.columns import Choice, Column
+from ..preprocessing.ranges import NumberRange
+from .base import GradientBoosting
+from .cells import Partition
+from .estimators import DPGradientBoostingClassifier
+from .losses import Array
+
+#: Versions of the operators that are used, all old enough for onnxruntime 1.15, and of the file.
+OPERATORS, TREES, FILE = 18, 3, 9
+
+
+class _Graph:
+    """Nodes and constants; a method ends with the name of its result."""
+
+    def __init__(self) -> None:
+        from onnx import helper, numpy_helper
+
+        self._node, self._constant = helper.make_node, numpy_helper.from_array
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, values: Any) -> str:
+        self.constants.append(self._constant(np.asarray(values), f"constant_{len(self.constants)}"))
+        return str(self.constants[-1].name)
+
+    def __call__(self, kind: str, *inputs: str, result: str | None = None, **attributes: Any) -> str:
+        name = f"{kind}_{len(self.nodes)}" if result is None else result
+        self.nodes.append(self._node(kind, list(inputs), [name], **attributes))
+        return name
+
+
+def to_onnx(model: GradientBoosting) -> Any:
+    """Convert a fitted model into a graph of ONNX; needs ``pip install onnx``.
+
+    Parameters
+    ----------
+    model : DPGradientBoostingClassifier or DPGradientBoostingRegressor
+        Fitted, without ``init``. Its columns are numbers, or lists of numbers or of texts.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Its inputs are the columns of the schema, each of shape (n_samples, 1): double (nan is missing), or string for
+        lists of texts (what is not listed is missing). Its outputs are ``label`` (n_samples,) and ``probabilities``
+        (n_samples, n_classes), or ``variable`` (n_samples,) for numbers; they are those of ``predict`` and
+        ``predict_proba``, in double precision; labels that are flags are 0 and 1.
+        ``SerializeToString()`` makes a file of it.
+
+    Raises
+    ------
+    NotFittedError
+    ValueError
+        For a model with ``init``, and for columns of dates and of buckets.
+
+    Notes
+    -----
+    It follows from the released model, so it costs no privacy. It has no statement: keep ``privacy_spent_`` beside it.
+    """
+    from onnx import helper
+
+    check_is_fitted(model, "weights_")
+    if model.init is not None:
+        raise ValueError(
+            "Found a model with init, another model that its predictions start from, which is not converted. Convert a "
+            "model without init."
+        )
+    graph, coded, schema = _Graph(), model._columns(), model._features()
+    inputs, codes = [], []
+    for (name, column), edges in zip(schema.columns.items(), coded.edges):
+        texts = _of_texts(name, column)
+        inputs.append(helper.make_tensor_value_info(name, _type_of(np.array("" if texts else 0.0)), ["n_samples", 1]))
+        codes.append(_codes(graph, name, column, edges, texts))
+    outputs = _outputs(graph, model, codes)
+    kinds = list(_answers(graph, model, outputs))
+    found = helper.make_graph(
+        graph.nodes, type(model).__name__, inputs,
+        [helper.make_tensor_value_info(name, kind, ["n_samples", *more]) for name, kind, more in kinds],
+        initializer=graph.constants,
+    )  # fmt: skip
+    versions = [helper.make_opsetid("", OPERATORS), helper.make_opsetid("ai.onnx.ml", TREES)]
+    return helper.make_model(found, opset_imports=versions, ir_version=FILE, producer_name="sklearn_dpsearch")
+
+
+def _of_texts(name: str, column: Column) -> bool:
+    """Return whether a column lists texts, and not numbers."""
+    if isinstance(column, NumberRange):
+        return False
+    if isinstance(column, Choice):
+        texts = [isinstance(value, str) for value in column.values]
+        if all(texts):
+            return True
+        if not any(texts) and np.array(column.values).dtype.kind in "biuf":
+            return False
+    raise ValueError(
+        f"Found {column.described(most=3)} for column {name!r}; numbers, listed numbers or listed texts are needed. "
+        "Convert dates to numbers, and name values instead of buckets, before you fit."
+    )
+
+
+def _codes(graph: _Graph, name: str, column: Column, edges: Array | None, texts: bool) -> str:
+    """Code of each record, shape (n_samples,)."""
+    if isinstance(column, Choice):
+        unknown = len(column.values)
+        if texts:
+            found = graph(
+                "LabelEncoder", name, domain="ai.onnx.ml",
+                keys_strings=list(column.values), values_int64s=list(range(unknown)), default_int64=unknown,
+            )  # fmt: skip
+            return graph("Squeeze", found, graph.constant([1]))
+        is_listed = graph("Equal", name, graph.constant(np.array(column.values, np.float64)))
+        below = graph.constant(np.arange(unknown) - unknown)
+        return graph("Add", _counted(graph, graph("Mul", _whole(graph, is_listed), below)), graph.constant(unknown))
+    assert edges is not None
+    code = _counted(graph, _whole(graph, graph("GreaterOrEqual", name, graph.constant(edges))))
+    missing = graph("Squeeze", graph("IsNaN", name), graph.constant([1]))
+    return graph("Where", missing, graph.constant(len(edges) + 1), code)
+
+
+def _whole(graph: _Graph, flags: str) -> str:
+    return graph("Cast", flags, to=_type_of(np.zeros(1, np.int64)))
+
+
+def _counted(graph: _Graph, rows: str) -> str:
+    return graph("ReduceSum", rows, graph.constant([1]), keepdims=0)
+
+
+def _outputs(graph: _Graph, model: GradientBoosting, codes: list[str]) -> str:
+    """Outputs of the model, shape (n_samples, n_outputs)."""
+    total = ""
+    for partition, weights in zip((Partition(*one) for one in model.partitions_), model.weights_):
+        steps = graph.constant(np.ascontiguousarray(weights.T, np.float64))
+        cell = ""
+        for place, lookup in zip(partition.features, partition.lookups):
+            group = graph("Gather", graph.constant(lookup.astype(np.int64)), codes[place])
+            cell = graph("Add", cell, group) if cell else group
+        step = graph("Gather", steps, cell) if cell else steps
+        total = graph("Add", total, step) if total else step
+    return total
+
+
+def _answers(graph: _Graph, model: GradientBoosting, outputs: str) -> Iterator[tuple[str, int, list[int]]]:
+    """Name, type and further shape of each answer."""
+    if not isinstance(model, DPGradientBoostingClassifier):
+        (middle, unit), bounds = model._scale(), model._declared("bounds_y")
+        scaled = graph("Add", graph("Mul", outputs, graph.constant(unit)), graph.constant(middle))
+        clipped = graph("Clip", scaled, *(graph.constant(float(end)) for end in bounds))
+        graph("Squeeze", clipped, graph.constant([1]), result="variable")
+        yield "variable", _type_of(np.zeros(1)), []
+        return
+    n_classes = len(model.classes_)
+    shift = model._logits(np.zeros((1 if n_classes == 2 else n_classes, 1)))
+    logits = graph("Add", outputs, graph.constant(shift.reshape(1, -1)))
+    if n_classes == 2:
+        nothing = graph("Mul", logits, graph.constant(0.0))
+        logits = graph("Concat", nothing, logits, axis=1)
+    graph("Softmax", logits, axis=1, result="probabilities")
+    labels: NDArray[Any] = model.classes_.astype(object if model.classes_.dtype.kind in "OU" else np.int64)
+    graph("Gather", graph.constant(labels), graph("ArgMax", logits, axis=1, keepdims=0), result="label")
+    yield "label", _type_of(labels), []
+    yield "probabilities", _type_of(np.zeros(1)), [n_classes]
+
+
+def _type_of(values: NDArray[Any]) -> int:
+    """Number of ONNX for the type of an array; texts are objects there."""
+    from onnx import helper
+
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(object) if values.dtype.kind == "U" else values.dtype))
