@@ -21,7 +21,7 @@ CEILINGS = {
     "audit": 1_100,
     "boosting": 1_490,
     "data": 440,
-    "ledger": 615,
+    "ledger": 695,
     "nets": 5_810,
     "preprocessing": 840,
     "privacy": 5_920,
@@ -29,7 +29,7 @@ CEILINGS = {
     "scoring": 1_240,
     "search": 5_525,
 }
-FILES = 299
+FILES = 300
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

@@ -22,6 +22,7 @@ from ..privacy._types import Neighboring
 from ..privacy.guarantees.composition import Composition
 from ..privacy.statement.numbers import up
 from .entry import Entry, check_unit, in_unit, stated_under
+from .policy import check_entry
 
 #: Precision of the remaining ε, relative to the budget.
 TOLERANCE = 1e-4
@@ -81,6 +82,8 @@ def check(entries: Sequence[Entry], more: Entry, ledger: Any) -> None:
     both = [*entries, more]
     relation = relation_of(both, ledger.neighboring)
     stated_under(more.guarantee, relation)
+    if ledger.policy is not None:
+        check_entry(ledger.policy, more, total_of(both, relation))
     if math.isinf(ledger.epsilon):
         return
     total = epsilon_of(both, relation, ledger.delta)

@@ -18,6 +18,7 @@ from . import ledger_file
 from .budget import check, left, relation_of, total_of
 from .entry import BY_HAND, Entry, guarantee_in, in_unit, read_entry, stated_under, today
 from .ledger_context import enter_block, leave_block
+from .policy import Policy, budget_under, read_policy
 
 #: Assumption of a ledger's total, beside those of its entries.
 COMPLETE = "Everything that was released from these records, or decided by looking at them, has an entry."
@@ -61,6 +62,10 @@ class PrivacyLedger:
     neighboring : {"add_remove", "zero_out", "replace_one"}, optional
         The neighbouring relation of the ledger; None: that of the first entry. Entries under another relation are
         refused, except that ``"replace_one"`` accepts and converts all.
+    policy : str or path-like, optional
+        A TOML file with rules that a new ledger keeps for good: largest ``epsilon`` and ``delta``, which are also its
+        budget if none is given, ``neighboring``, ``unit``, the largest ``advantage`` of an attack on the total, and
+        ``tuning = "included"``, by which only searches are entered.
 
     Attributes
     ----------
@@ -95,15 +100,17 @@ class PrivacyLedger:
         epsilon: float | None = None,
         delta: float | None = None,
         neighboring: Neighboring | None = None,
+        policy: str | os.PathLike[str] | None = None,
     ) -> None:
         _check(epsilon, delta, neighboring)
         self.path = os.path.realpath(os.path.expanduser(path))
         self._label = ""
         self._seen = Seen()
-        found = self._opened(epsilon, delta, neighboring)
+        rules = None if policy is None else read_policy(policy)
+        found = self._opened(*budget_under(rules or {}, epsilon, delta, neighboring), rules)
         self._begun = found.header
         self._seen.note(found)
-        self._check_same(epsilon=epsilon, delta=delta, neighboring=neighboring)
+        self._check_same(epsilon=epsilon, delta=delta, neighboring=neighboring, policy=rules)
 
     # --- the file -------------------------------------------------------------------------------------------------
 
@@ -122,6 +129,12 @@ class PrivacyLedger:
     def neighboring(self) -> Neighboring | None:
         """The relation given when the ledger was begun; None for that of the first entry."""
         found: Neighboring | None = self._begun["neighboring"]
+        return found
+
+    @property
+    def policy(self) -> Policy | None:
+        """The rules of the policy with which the ledger was begun."""
+        found: Policy | None = self._begun.get("policy")
         return found
 
     @property
@@ -146,16 +159,18 @@ class PrivacyLedger:
         self._seen.note(found)
         return found
 
-    def _opened(self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> ledger_file.Pages:
+    def _opened(
+        self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None, policy: Policy | None
+    ) -> ledger_file.Pages:
         """Content of the file, which is begun if it is missing."""
         if not os.path.exists(self.path):
             with ledger_file.locked(self._file):
                 if not os.path.exists(self.path):  # no other process was faster
-                    ledger_file.begin(self._file, self._new_header(epsilon, delta, neighboring))
+                    ledger_file.begin(self._file, self._new_header(epsilon, delta, neighboring, policy))
         return ledger_file.read(self._file)
 
     def _new_header(
-        self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None
+        self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None, policy: Policy | None
     ) -> dict[str, Any]:
         if epsilon is None or delta is None:
             raise PrivacyError(
@@ -166,6 +181,7 @@ class PrivacyLedger:
             "epsilon": None if math.isinf(epsilon) else float(epsilon),  # JSON has no infinity
             "delta": float(delta),
             "neighboring": neighboring,
+            "policy": policy,
             "unit": None,  # that of the first entry; earlier versions wrote "record"
             "id": uuid.uuid4().hex,
             "day": today(),

@@ -1,0 +1,102 @@
+"""Rules of an organisation for its ledgers, from a TOML file."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..privacy import BudgetExceededError, Guarantee, PrivacyError
+from ..privacy._types import NEIGHBORING
+from ..privacy.statement.numbers import up
+from .entry import BY_HAND, Entry
+
+#: Rules of a policy, as a ledger keeps them.
+Policy = Mapping[str, Any]
+
+
+def _number(value: Any) -> bool:
+    return type(value) in (int, float) and value >= 0.0
+
+
+#: Rule ↦ predicate of its values, and their description.
+RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "epsilon": (lambda value: _number(value) and value > 0, "a number above 0"),
+    "delta": (lambda value: _number(value) and value <= 1, "a number from 0 to 1"),
+    "neighboring": (lambda value: value in NEIGHBORING, f"one of {', '.join(NEIGHBORING)}"),
+    "unit": (lambda value: value in ("record", "person"), '"record" or "person"'),
+    "advantage": (lambda value: _number(value) and value <= 1, "a number from 0 to 1"),
+    "tuning": (lambda value: value == "included", '"included"'),
+}
+
+
+def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Rules of a file.
+
+    Raises
+    ------
+    PrivacyError
+        For a rule that does not exist, or a value that it cannot have: a rule that is not understood is not kept.
+    """
+    rules = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    for name, value in rules.items():
+        if name not in RULES:
+            raise PrivacyError(
+                f"Found the rule {name} in {str(path)!r}; the rules are {', '.join(RULES)}. Take it out."
+            )
+        is_known, needed = RULES[name]
+        if not is_known(value):
+            raise PrivacyError(f"Found {name} = {value!r} in {str(path)!r}; {needed} is needed. Mend the file.")
+    return rules
+
+
+def budget_under(
+    policy: Policy, epsilon: float | None, delta: float | None, neighboring: Any
+) -> tuple[float | None, float | None, Any]:
+    """Budget and relation of a new ledger: those given, within the rules, or else those of the rules."""
+    for name, given in (("epsilon", epsilon), ("delta", delta)):
+        if given is not None and given > policy.get(name, given):
+            raise PrivacyError(_refused(f"{name} = {given:g} for a new ledger", policy, name, "No more is allowed."))
+    if neighboring is not None and neighboring != policy.get("neighboring", neighboring):
+        raise PrivacyError(_refused(f"neighboring = {neighboring!r}", policy, "neighboring", "No other is allowed."))
+    return (
+        policy.get("epsilon") if epsilon is None else epsilon,
+        policy.get("delta") if delta is None else delta,
+        policy.get("neighboring") if neighboring is None else neighboring,
+    )
+
+
+def check_entry(policy: Policy, entry: Entry, total: Guarantee) -> None:
+    """Raise if an entry, or the total with it, breaks a rule; budget and relation are the ledger's own.
+
+    Raises
+    ------
+    BudgetExceededError
+        For the risk of the total.
+    PrivacyError
+        For other rules.
+    """
+    if policy.get("tuning") == "included" and entry.name == BY_HAND:
+        raise PrivacyError(
+            _refused(
+                f"{entry.title}, which was entered by hand", policy, "tuning",
+                "Nothing says whether its tuning is in its cost. Fit a search with ledger=, whose cost includes it.",
+            )
+        )  # fmt: skip
+    if policy.get("unit") == "person" and entry.unit != "person":
+        raise PrivacyError(
+            _refused(
+                f"{entry.title}, whose guarantee is for a {entry.unit}", policy, "unit",
+                "Fit with groups=, or enter spent.for_group(k) where no person has more than k records.",
+            )
+        )  # fmt: skip
+    if "advantage" in policy and (found := total.advantage()) > policy["advantage"]:
+        raise BudgetExceededError(
+            _refused(f"an advantage of {up(found)} in total with {entry.title}", policy, "advantage", "Spend less.")
+        )
+
+
+def _refused(found: str, policy: Policy, rule: str, remedy: str) -> str:
+    return f"Found {found}; the ledger's policy has {rule} = {policy[rule]!r}. {remedy} No record was used."
