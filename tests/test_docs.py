@@ -30,14 +30,13 @@ TEST = re.compile(r"`(test_\w+)(\.py)?`")
 #: The largest number of words of a page, by ``wc -w``: a page is read in one sitting.
 WORDS = 1500
 #: The largest number of words of all pages and the README; signs without a letter or digit are no words.
-ALL_WORDS = 62_900
-#: Pages that are looked up: tables of figures and of mutants.
+ALL_WORDS = 55_000
+#: Pages that are looked up: tables of figures.
 LONG = {
     "docs/learn/benchmarks.md",
     "docs/learn/benchmarks_defaults.md",
     "docs/learn/benchmarks_searches.md",
     "docs/learn/benchmarks_tables.md",
-    "docs/mutants.md",
 }
 GENERATED = ("docs/_build/", "docs/gallery/", "docs/reference/api/")
 

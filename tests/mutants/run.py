@@ -3,7 +3,6 @@
     python tests/mutants/run.py                       all of them
     python tests/mutants/run.py --only "K clamped"    one, or several
     python tests/mutants/run.py --sample 4            a few, drawn by --seed: for continuous integration
-    python tests/mutants/run.py --write docs/mutants.md also the table there (with --only: these rows of it)
 
 Each mutant is applied to a copy of the tree. Its likely tests run first, and only if they notice nothing the other fast
 tests. The exit status is 1 if a mutant survives.
@@ -34,7 +33,6 @@ from tests.mutants.table import MUTANTS
 
 ROOT_FILES = ("README.md", "LICENSE", "CITATION.cff")
 COPIED = ("sklearn_dpsearch", "tests", "docs", "examples", "pyproject.toml", *ROOT_FILES)
-BEGIN, END = "<!-- mutants: begin -->", "<!-- mutants: end -->"
 #: A test run that takes longer has noticed something too: the mutant hangs.
 LIMIT = 900
 
@@ -57,8 +55,6 @@ def main() -> int:
     print(f"{len(verdicts) - len(survivors)} of {len(verdicts)} mutants were noticed.")
     if survivors:
         print(f"Survived: {', '.join(survivors)}. Each needs a fast test that notices it.")
-    if options.write and not survivors:
-        write_table(Path(options.write), verdicts)
     return 1 if survivors else 0
 
 
@@ -68,7 +64,6 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=0, help="number of mutants, drawn at random")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--write", metavar="FILE", help="replace the table in this file")
     parser.add_argument("--likely", action="store_true", help="the likely tests only")
     return parser.parse_args()
 
@@ -142,27 +137,6 @@ def failing(root: Path, files: Sequence[str]) -> str | None:
 def environment(root: Path) -> dict[str, str]:
     """The copy is what gets imported, in workers too."""
     return {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
-
-
-def write_table(path: Path, verdicts: Sequence[Verdict]) -> None:
-    """Replace the rows of these mutants between the two marks; the others stay as they are."""
-    text = path.read_text()
-    before, _, rest = text.partition(BEGIN)
-    earlier, _, after = rest.partition(END)
-    if not rest or not after:
-        raise SystemExit(f"{path} has no marks {BEGIN} and {END}.")
-    rows = {name: line for line in earlier.splitlines() for name in re.findall(r"^\| \*\*(.+?)\.\*\* ", line)}
-    rows |= {one.mutant.name: row(one) for one in verdicts}
-    missing = [one.name for one in MUTANTS if one.name not in rows]
-    if missing:
-        raise SystemExit(f"The table has no row yet for {', '.join(missing)}. Run them too.")
-    table = ["| the mistake | made by | noticed by |", "|---|---|---|", *(rows[one.name] for one in MUTANTS)]
-    path.write_text("\n".join([before + BEGIN, *table, END + after]))
-
-
-def row(one: Verdict) -> str:
-    file, _, test = str(one.killer).removeprefix("tests/").partition("::")
-    return f"| **{one.mutant.name}.** {one.mutant.mistake} | {one.mutant.seen or '–'} | `{file}`: `{test}` |"
 
 
 if __name__ == "__main__":

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from .mutant import ROOT, Mutant
-from .run import BEGIN, END, killer_of
+from .run import killer_of
 from .table import MUTANTS
 
 
@@ -21,15 +19,6 @@ def test_a_mutant_fits_the_library_as_it_is(mutant):
 
 def test_there_are_at_least_forty_and_no_two_of_one_name():
     assert len({one.name for one in MUTANTS}) == len(MUTANTS) >= 40
-
-
-def test_the_published_table_has_every_mutant_and_the_tests_that_notice_them_exist():
-    text = (ROOT / "docs" / "mutants.md").read_text()
-    table = text[text.index(BEGIN) : text.index(END)]
-    assert re.findall(r"^\| \*\*(.+?)\.\*\* ", table, re.MULTILINE) == [one.name for one in MUTANTS]
-    for file, test in re.findall(r"`(\S+)`: `(\S+?)` \|$", table, re.MULTILINE):
-        path = ROOT / "tests" / file if (ROOT / "tests" / file).is_file() else ROOT / file
-        assert re.search(rf"^ *def {test.rpartition('::')[2]}\(", path.read_text(), re.MULTILINE), test
 
 
 @pytest.mark.slow
