@@ -19,7 +19,7 @@ CEILINGS = {
     "_process": 250,
     "adapters": 1_560,
     "audit": 1_100,
-    "boosting": 1_490,
+    "boosting": 1_495,
     "data": 440,
     "ledger": 695,
     "nets": 5_810,

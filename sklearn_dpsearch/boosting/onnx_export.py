@@ -59,7 +59,8 @@ def to_onnx(model: GradientBoosting) -> Any:
 
     Raises
     ------
-    NotFittedError
+    NotFittedError, TypeError
+        For other models.
     ValueError
         For a model with ``init``, and for columns of dates and of buckets.
 
@@ -69,6 +70,11 @@ def to_onnx(model: GradientBoosting) -> Any:
     """
     from onnx import helper
 
+    if not isinstance(model, GradientBoosting):
+        raise TypeError(
+            f"Found {type(model).__name__}; a model of boosting is needed. Of a search give best_estimator_, of a "
+            "pipeline its last step."
+        )
     check_is_fitted(model, "weights_")
     if model.init is not None:
         raise ValueError(

@@ -22,7 +22,7 @@ from ..privacy._types import Neighboring
 from ..privacy.guarantees.composition import Composition
 from ..privacy.statement.numbers import up
 from .entry import Entry, check_unit, in_unit, stated_under
-from .policy import check_entry
+from .policy import check_entry, check_risk
 
 #: Precision of the remaining ε, relative to the budget.
 TOLERANCE = 1e-4
@@ -76,14 +76,14 @@ def _as_double(exact: Fraction) -> float:
 
 def check(entries: Sequence[Entry], more: Entry, ledger: Any) -> None:
     """Raise if one more entry would exceed a ledger's budget, or cannot be stated under its relation."""
-    unit = ledger._unit(entries) or more.unit
+    policy, unit = ledger.policy or {}, ledger._unit(entries) or more.unit
+    check_entry(policy, more)
     check_unit(more, unit)
     entries, more = [in_unit(entry, unit) for entry in entries], in_unit(more, unit)
     both = [*entries, more]
     relation = relation_of(both, ledger.neighboring)
     stated_under(more.guarantee, relation)
-    if ledger.policy is not None:
-        check_entry(ledger.policy, more, total_of(both, relation))
+    check_risk(policy, more, total_of(both, relation))
     if math.isinf(ledger.epsilon):
         return
     total = epsilon_of(both, relation, ledger.delta)

@@ -68,34 +68,23 @@ def budget_under(
     )
 
 
-def check_entry(policy: Policy, entry: Entry, total: Guarantee) -> None:
-    """Raise if an entry, or the total with it, breaks a rule; budget and relation are the ledger's own.
-
-    Raises
-    ------
-    BudgetExceededError
-        For the risk of the total.
-    PrivacyError
-        For other rules.
-    """
+def check_entry(policy: Policy, entry: Entry) -> None:
+    """Raise if an entry breaks a rule by what it is."""
     if policy.get("tuning") == "included" and entry.name == BY_HAND:
-        raise PrivacyError(
-            _refused(
-                f"{entry.title}, which was entered by hand", policy, "tuning",
-                "Nothing says whether its tuning is in its cost. Fit a search with ledger=, whose cost includes it.",
-            )
-        )  # fmt: skip
+        found = f"{entry.title}, which was entered by hand"
+        remedy = "Nothing says whether its tuning is in its cost. Fit a search with ledger=, whose cost includes it."
+        raise PrivacyError(_refused(found, policy, "tuning", remedy))
     if policy.get("unit") == "person" and entry.unit != "person":
-        raise PrivacyError(
-            _refused(
-                f"{entry.title}, whose guarantee is for a {entry.unit}", policy, "unit",
-                "Fit with groups=, or enter spent.for_group(k) where no person has more than k records.",
-            )
-        )  # fmt: skip
+        found = f"{entry.title}, whose guarantee is for a {entry.unit}"
+        remedy = "Fit with groups=, or enter spent.for_group(k) where no person has more than k records."
+        raise PrivacyError(_refused(found, policy, "unit", remedy))
+
+
+def check_risk(policy: Policy, entry: Entry, total: Guarantee) -> None:
+    """Raise if the total with an entry gives attacks more than the policy allows; ε is the budget's business."""
     if "advantage" in policy and (found := total.advantage()) > policy["advantage"]:
-        raise BudgetExceededError(
-            _refused(f"an advantage of {up(found)} in total with {entry.title}", policy, "advantage", "Spend less.")
-        )
+        told = f"an advantage of {up(found)} in total with {entry.title}"
+        raise BudgetExceededError(_refused(told, policy, "advantage", "Spend less."))
 
 
 def _refused(found: str, policy: Policy, rule: str, remedy: str) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, to_onnx
 
@@ -95,3 +96,5 @@ def test_a_model_with_another_one_inside_is_refused_and_one_without_a_fit_too():
     second = DPGradientBoostingClassifier(SCHEMA, classes=[0, 1], init=first, **BUDGET).fit(frame, [0, 1] * 150)
     with pytest.raises(ValueError, match="with init"):
         to_onnx(second)
+    with pytest.raises(TypeError, match="Found Pipeline; a model of boosting is needed"):
+        to_onnx(make_pipeline(first))

@@ -79,6 +79,8 @@ def test_a_policy_for_persons_refuses_records(tmp_path):
     with pytest.raises(PrivacyError, match="for a record; the ledger's policy has unit = 'person'"):
         ledger.spend(spent())
     ledger.spend(spent(unit="person"))
+    with pytest.raises(PrivacyError, match="has unit = 'person'"):
+        ledger.spend(spent())
     assert len(ledger.entries()) == 1
 
 
