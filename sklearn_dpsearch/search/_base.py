@@ -38,10 +38,10 @@ from ._private_fit import PrivateFit
 from ._rehearsal import rehearse
 from ._resuming import starting
 from ._types import Scorer
-from .execution.clusters import workplace
 from .execution.outcome import charge
 from .execution.progress import planning, running
-from .planning.arguments import BUDGET, DELTA, PRE_DISPATCH, check_estimator, check_mean, is_per_record
+from .execution.workers import workplace
+from .planning.arguments import BUDGET, DELTA, check_estimator, check_mean, is_per_record
 from .planning.finite_epsilon import check_finite
 from .planning.first_look import check_public, first_look, records_for, refuse_traces, targets_for
 from .planning.plan import Plan, make_plan
@@ -82,7 +82,6 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
     scoring: str | Scorer | None
     guarantee: Declared | None
     n_jobs: int | None
-    pre_dispatch: int | str
     error_score: float | str
     verbose: int
     random_state: int | np.random.RandomState | None
@@ -100,7 +99,6 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         "score_noise": [StrOptions({"match"}), Guarantee],
         "guarantee": [None, Guarantee, callable],
         "n_jobs": [None, numbers.Integral],
-        "pre_dispatch": PRE_DISPATCH,
         "error_score": [numbers.Real, StrOptions({"raise"})],
         "verbose": ["verbose"],
         "random_state": ["random_state"],

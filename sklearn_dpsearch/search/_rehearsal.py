@@ -18,7 +18,7 @@ from ._records import n_records
 from ._synthetic_records import NothingKnownError, made_up_like
 from ._types import Candidate
 from .execution.job import Job
-from .execution.tasks import in_task, is_leak, would_leak
+from .execution.workers import in_task, is_leak, would_leak
 from .planning.arguments import is_per_record
 from .planning.container_facts import ContainerFacts
 from .planning.plan import Plan

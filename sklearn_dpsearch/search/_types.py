@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypedDict
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -29,13 +29,6 @@ PublicData: TypeAlias = tuple[Any, Any]
 Extrapolate: TypeAlias = str | Callable[[Any, float, float], Any] | Mapping[str, ExtrapolationRule]
 
 
-class Workers(TypedDict):
-    """The user's settings of workers, as joblib's ``Parallel`` takes them."""
-
-    n_jobs: int | None
-    pre_dispatch: int | str
-
-
 class Parameters(Protocol):
     """Parameters of every search; each strategy adds its own."""
 
@@ -45,7 +38,6 @@ class Parameters(Protocol):
     scoring: str | Scorer | None
     guarantee: Declared | None
     n_jobs: int | None
-    pre_dispatch: int | str
     error_score: float | str
     verbose: int
     random_state: int | np.random.RandomState | None

@@ -63,7 +63,7 @@ class DPGridSearchCV(BasePrivateSearch):
         the final training, where the estimator's noise can be scaled. "same": as in the final training.
     guarantee : Guarantee or callable, optional
         Guarantee of one fit, on the caller's word.
-    n_jobs, pre_dispatch : int, int or str
+    n_jobs : int, optional
         As in scikit-learn; one task per part.
     error_score : float, default=nan
         Score on a part of a candidate that fails there; nan is 0, the worst.
@@ -135,7 +135,6 @@ class DPGridSearchCV(BasePrivateSearch):
         part_noise: str = "scaled",
         guarantee: Declared | None = None,
         n_jobs: int | None = None,
-        pre_dispatch: int | str = "2*n_jobs",
         error_score: float | str = np.nan,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
@@ -153,7 +152,6 @@ class DPGridSearchCV(BasePrivateSearch):
         self.part_noise = part_noise
         self.guarantee = guarantee
         self.n_jobs = n_jobs
-        self.pre_dispatch = pre_dispatch
         self.error_score = error_score
         self.verbose = verbose
         self.random_state = random_state

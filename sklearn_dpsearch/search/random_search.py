@@ -72,7 +72,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         "all": a fixed number of runs (integer ``n_iter``), every score released, accounted by composition.
     guarantee : Guarantee or callable, optional
         Guarantee of one fit, on the caller's word: a guarantee, or a callable (estimator, n_samples) to guarantee.
-    n_jobs, pre_dispatch : int, int or str
+    n_jobs : int, optional
         As in scikit-learn.
     error_score : float, default=nan
         Score of a candidate that fails; nan is the worst.
@@ -147,7 +147,6 @@ class DPRandomSearchCV(BasePrivateSearch):
         release: str = "best",
         guarantee: Declared | None = None,
         n_jobs: int | None = None,
-        pre_dispatch: int | str = "2*n_jobs",
         error_score: float | str = np.nan,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
@@ -168,7 +167,6 @@ class DPRandomSearchCV(BasePrivateSearch):
         self.release = release
         self.guarantee = guarantee
         self.n_jobs = n_jobs
-        self.pre_dispatch = pre_dispatch
         self.error_score = error_score
         self.verbose = verbose
         self.random_state = random_state

@@ -734,9 +734,9 @@ MUTANTS = [
     Mutant(
         name="error text quoted",
         mistake="An error of a worker is shown with what it says.",
-        file="search/execution/tasks.py",
+        file="search/execution/workers.py",
         old="        problem = why(error)\n",
-        new='        problem = RuntimeError(f"The candidates could not be run by joblib: {error} {error.__cause__}")\n',
+        new='        problem = RuntimeError(f"The candidates could not be run: {error} {error.__cause__}")\n',
         tests=("search/test_failures.py::test_every_search_says_so",),
     ),
     Mutant(
@@ -774,18 +774,9 @@ MUTANTS = [
         seen="every search on joblib; Dask's transition log",
     ),
     Mutant(
-        name="half of the results of a cluster",
-        mistake="Where a cluster hands over fewer results than there were tasks, the best of those is released.",
-        file="search/execution/clusters.py",
-        old="    if len(results) != number:\n",
-        new="    if False:\n",
-        tests=("search/test_cluster.py::test_results_that_are_missing_are_not_mistaken_for_all",),
-        seen="a cluster after a worker was lost",
-    ),
-    Mutant(
         name="an exit of a candidate",
         mistake="What a candidate raises leaves the search if it is no Exception, with its text.",
-        file="search/execution/tasks.py",
+        file="search/execution/workers.py",
         old="    except BaseException as error:\n        leaks =",
         new="    except Exception as error:\n        leaks =",
         tests=("search/test_nothing_leaks.py::test_whatever_a_candidate_raises_is_a_failing_candidate",),

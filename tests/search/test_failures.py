@@ -1,4 +1,4 @@
-"""What joblib could not do is told by kind, in fixed words; no word of the error itself, which may quote a record."""
+"""What workers could not do is told by kind, in fixed words; no word of the error itself, which may quote a record."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import traceback
 import pytest
 
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.search.execution import tasks as _tasks
-from sklearn_dpsearch.search.execution.failures import why
+from sklearn_dpsearch.search.execution.workers import Workers, why
 from sklearn_dpsearch.search.private_process import EndedError
 
 from .toys import SEARCHES, NoisyCentroids, search_of, two_blobs
@@ -52,14 +51,10 @@ def test_names_of_classes_are_not_told_either():
 def test_every_search_says_so(kind, name, monkeypatch):
     error, message = FAILURES[name]
 
-    class Broken:
-        def __init__(self, **_):
-            pass
+    def broken(workers, tasks, counter):
+        raise error
 
-        def __call__(self, tasks):
-            raise error
-
-    monkeypatch.setattr(_tasks, "Counted", Broken)
+    monkeypatch.setattr(Workers, "run", broken)
     with pytest.raises(RuntimeError, match=message) as caught:
         search_of(kind, NoisyCentroids(), {"shrink": [0.0, 0.5]}, random_state=0).fit(X, y)  # some coins allow no run
     assert SECRET not in "".join(traceback.format_exception(caught.value, chain=True))

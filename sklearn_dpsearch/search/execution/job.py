@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...scoring.validation import Fold
-from .._types import Candidate, PublicData, Recipe, Workers
+from .._types import Candidate, PublicData, Recipe
 from .finished_runs import NOTHING, Finished
+from .workers import Workers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +80,6 @@ class Job:
     finished : Finished
         Runs that are done already, and where others are kept.
     workers : Workers
-        The user's settings of workers.
     threads : int or None
         Number of threads of linear algebra in one run.
     """
@@ -91,13 +91,17 @@ class Job:
     fit_params: Mapping[str, Any] = field(default_factory=dict)
     public: PublicData | None = None
     finished: Finished = NOTHING
-    workers: Workers = field(default_factory=lambda: Workers(n_jobs=None, pre_dispatch="all"))
+    workers: Workers = field(default_factory=Workers)
     threads: int | None = None
 
     @property
     def trains_together(self) -> bool:
         """Return whether candidates are trained at once."""
         return self.recipe.trains_together and not self.fit_params
+
+    def for_workers(self) -> Job:
+        """Job for a task: the size of ``final`` would tell a cluster the number of candidates."""
+        return replace(self, split=replace(self.split, final=None), workers=Workers())
 
     def afterwards(self, final: FinalTraining) -> Job:
         """Job for a training after the runs."""

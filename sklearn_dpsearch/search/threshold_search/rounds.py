@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ from ..execution.job import Job
 from ..execution.outcome import Outcome
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness
+from ..execution.workers import Workers
 from ..planning.plan import Plan
 from ..strategies.sample_and_aggregate import SampleAndAggregate, train_winner
 
@@ -115,17 +116,18 @@ class PrivateWalk:
 
     def __call__(self, batch: Batch | None) -> Any:
         """Return a round's release and whether the walk is over; at the end, the fields of the release."""
-        with self.fit.workplace.entered():
+        with self.fit.workplace.entered() as workers:
             if self._rounds is None:
-                self._rounds = self._begin()
+                self._rounds = self._begin(workers)
             rounds = self._rounds
+            rounds.job = replace(rounds.job, workers=workers)
             if batch is None:
                 return release_of(len(rounds.job.split.folds), rounds.train())
             return rounds.ask(batch, rounds.utilities(batch)), rounds.over
 
-    def _begin(self) -> Rounds:
+    def _begin(self, workers: Workers) -> Rounds:
         source, strategy = self.fit.source(), self.fit.strategy
-        rounds: Rounds = strategy.rounds(self.fit.plan, self.fit.job((), source), source, self.fit.progress())  # type: ignore[attr-defined]
+        rounds: Rounds = strategy.rounds(self.fit.plan, self.fit.job((), source, workers), source, self.fit.progress())  # type: ignore[attr-defined]
         return rounds
 
 

@@ -68,7 +68,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         With a number: as for ``DPRandomSearchCV``. With ``Doubling`` the winner is always trained once.
     guarantee : Guarantee or callable, optional
         Guarantee of one fit, on the caller's word.
-    n_jobs, pre_dispatch : int, int or str
+    n_jobs : int, optional
         As in scikit-learn. With a number, workers run ahead, and the first success in the order of drawing counts.
     error_score : float, default=nan
         Score of a candidate that fails; nan is the worst.
@@ -145,7 +145,6 @@ class DPThresholdSearchCV(BasePrivateSearch):
         refit: bool | str = "winner",
         guarantee: Declared | None = None,
         n_jobs: int | None = None,
-        pre_dispatch: int | str = "2*n_jobs",
         error_score: float | str = np.nan,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
@@ -165,7 +164,6 @@ class DPThresholdSearchCV(BasePrivateSearch):
         self.refit = refit
         self.guarantee = guarantee
         self.n_jobs = n_jobs
-        self.pre_dispatch = pre_dispatch
         self.error_score = error_score
         self.verbose = verbose
         self.random_state = random_state
