@@ -101,7 +101,7 @@ class Job:
 
     def for_workers(self) -> Job:
         """Job for a task: the size of ``final`` would tell a cluster the number of candidates."""
-        return replace(self, split=replace(self.split, final=None), workers=Workers())
+        return replace(self, split=replace(self.split, final=None))
 
     def afterwards(self, final: FinalTraining) -> Job:
         """Job for a training after the runs."""

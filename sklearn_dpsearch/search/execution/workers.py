@@ -92,6 +92,9 @@ class Cluster(Workers):
     timeout: float = 10.0
     _records: Any = None
 
+    def __reduce__(self) -> Any:
+        return Workers, (self.number,)  # a connection cannot go to another process
+
     def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
         """Results of the tasks. They are sent again if all workers with the records are lost; seeds stay."""
         pickled = [private_process.for_workers(task) for task in tasks]
