@@ -35,6 +35,7 @@ from ._html_repr import ShownInNotebooks
 from ._ledgers import ledger_of, taken_along, with_those_before
 from ._persons import name_of_groups
 from ._private_fit import PrivateFit
+from ._records import records_for, targets_for
 from ._rehearsal import rehearse
 from ._resuming import starting
 from ._types import Scorer
@@ -43,7 +44,7 @@ from .execution.progress import planning, running
 from .execution.workers import workplace
 from .planning.arguments import BUDGET, DELTA, check_estimator, check_mean, is_per_record
 from .planning.finite_epsilon import check_finite
-from .planning.first_look import check_public, first_look, records_for, refuse_traces, targets_for
+from .planning.first_look import check_public, first_look, refuse_traces
 from .planning.plan import Plan, make_plan
 from .planning.release_facts import columns_read
 from .strategies.base import Strategy
@@ -216,7 +217,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             check_public(X_public, y_public, X, y)
         _, scorer = together((strategy.check_kinds, partial(strategy.scorer, X_public is not None)))
         seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
-        n, unit, persons = seen.facts_of_X.n, "record", None
+        n, unit, persons = seen.n, "record", None
         if groups is not None:
             persons = fit_params[name] = persons_in(groups, n)
             n, unit = number_of_persons(persons), "person"
@@ -244,7 +245,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             workplace=workplace(self.n_jobs),
         )
         if self.rehearse and not is_counted():  # a search around this one has rehearsed it
-            why_not = rehearse(work, seen.facts_of_X, seen.facts_of_y)
+            why_not = rehearse(work, seen)
             if why_not is not None and self.verbose:
                 print(f"[{type(self).__name__}] not rehearsed on made-up records: {why_not}")
         return work, ledger
@@ -366,7 +367,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         try:  # the plan for any number of records; for these only where it depends on that: ``fit`` will have more
             plan = search._plan(strategy, None, public, search.delta)
         except (ValueError, TypeError):
-            plan = search._plan(strategy, seen.facts_of_X.n, public, search.delta)
+            plan = search._plan(strategy, seen.n, public, search.delta)
         job = job_in_the_open(plan, seen.X, seen.y, public=(seen.X, seen.y) if public else None)
         with counted(), public_records():  # nothing is spent, nor by a search inside of this one
             return dry_run(strategy, plan, job)

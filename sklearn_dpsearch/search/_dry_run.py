@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._records import n_records
-from ._synthetic_records import made_up_records
+from ._synthetic_records import made_up
 from ._types import Candidate
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
@@ -46,7 +46,7 @@ def examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[Any, Any
         return X, y
     if y is not None:
         raise ValueError("Found y_example without X_example. Give both, or none to have records made up.")
-    return made_up_records(strategy.search.estimator, strategy.scorer(public))
+    return made_up(strategy.search.estimator, strategy.scorer(public))
 
 
 def job_in_the_open(plan: Plan, X: Any, y: Any, **given: Any) -> Job:

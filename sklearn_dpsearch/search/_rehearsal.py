@@ -15,12 +15,12 @@ from ._dry_run import job_in_the_open
 from ._private_fit import PrivateFit
 from ._public_work import in_the_open
 from ._records import n_records
-from ._synthetic_records import NothingKnownError, made_up_like
+from ._synthetic_records import NothingKnownError, made_up
 from ._types import Candidate
 from .execution.job import Job
 from .execution.workers import in_task, is_leak, would_leak
 from .planning.arguments import is_per_record
-from .planning.container_facts import ContainerFacts
+from .planning.first_look import FitData
 from .planning.plan import Plan
 from .strategies.base import Strategy
 
@@ -36,7 +36,7 @@ NOTE = (
 CONFINED = "Candidates may write to temporary files alone (tempfile), and have no network."
 
 
-def rehearse(fit: PrivateFit, X: ContainerFacts, y: ContainerFacts | None) -> str | None:
+def rehearse(fit: PrivateFit, seen: FitData) -> str | None:
     """Train and score one candidate of each family on records made up from public facts; nothing is spent.
 
     Returns
@@ -50,7 +50,8 @@ def rehearse(fit: PrivateFit, X: ContainerFacts, y: ContainerFacts | None) -> st
         The error of an attempt, with a note, if every one of several attempts fails.
     """
     try:
-        made_X, made_y = made_up_like(fit.strategy.search.estimator, fit.plan.recipe.scorer, X, y)
+        like = seen.empty_X, seen.empty_y
+        made_X, made_y = made_up(fit.strategy.search.estimator, fit.plan.recipe.scorer, like)
     except NothingKnownError as error:
         return str(error)
     n, params = n_records(made_X), {}

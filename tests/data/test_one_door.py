@@ -18,7 +18,6 @@ OF_THE_DOOR = {
     "nets/estimators/array_records.py",
     "nets/estimators/table_targets.py",
     "search/_fingerprint.py",
-    "search/_synthetic_records.py",
 }
 
 

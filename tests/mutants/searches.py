@@ -35,7 +35,7 @@ MUTANTS = [
     Mutant(
         name="a door for whatever looks like an array",
         mistake="Any object with __array__ is read as an array: what it gives for one record may depend on others.",
-        file="search/planning/first_look.py",
+        file="search/_records.py",
         old="    if library is None and not (issparse(X) or is_data_set(X)):\n",
         new="    if library is None and not hasattr(X, '__array__') and not (issparse(X) or is_data_set(X)):\n",
         tests=("search/test_large_data.py::test_what_only_looks_like_an_array_is_refused_before_anything_is_spent",),
@@ -208,9 +208,9 @@ MUTANTS = [
     Mutant(
         name="rehearsed on private records",
         mistake="A rehearsal, whose errors are shown in full, is given the records and not only their public facts.",
-        file="search/planning/container_facts.py",
-        old="empty = values[:0] if isinstance(values, np.ndarray) or is_frame(values) else None",
-        new="empty = values",
+        file="search/planning/first_look.py",
+        old="    return values[:0] if plain else None",
+        new="    return values",
         tests=("search/test_rehearsal.py::test_only_names_shapes_and_types_are_read",),
     ),
     Mutant(
@@ -218,7 +218,7 @@ MUTANTS = [
         mistake="Made-up records begin with a given one.",
         file="search/_synthetic_records.py",
         old="    return made.reshape(n, *X.shape[1:])",
-        new="    made[0] = X[0].reshape(-1)\n    return made.reshape(n, *X.shape[1:])",
+        new="    made[0] = X.base[0].reshape(-1)\n    return made.reshape(n, *X.shape[1:])",
         tests=("search/test_rehearsal.py::test_only_names_shapes_and_types_are_read",),
     ),
     Mutant(
@@ -820,8 +820,8 @@ MUTANTS = [
         name="private records as public ones",
         mistake="fit(X, y, X_public=X): candidates are scored on private records without noise.",
         file="search/planning/first_look.py",
-        old="    if public is private:\n        return True\n    both",
-        new="    if public is private:\n        return False\n    both",
+        old="    return public is private or (arrays",
+        new="    return (arrays",
         tests=("search/test_first_look.py::test_public_data_that_is_none",),
     ),
     # --- estimators -----------------------------------------------------------------------------------------------
