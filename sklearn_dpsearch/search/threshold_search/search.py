@@ -34,7 +34,7 @@ from ..planning.plan import Facts, Plan
 from ..strategies.base import Strategy, drawn_candidates
 from ..strategies.best_of import CostOfRuns
 from .doubling import Doubling, DoublingStrategy
-from .rounds import Batch, RoundRelease, StepByStep
+from .rounds import Batch, RoundRelease, steps_of_walk
 
 
 class DPThresholdSearchCV(BasePrivateSearch):
@@ -202,7 +202,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         -----
         ``privacy_spent_`` is set before the first round, and equals that of ``fit``. When the batches or the walk end,
         one private training follows, and the search is fitted; a search left earlier has no model. An error ends the
-        walk. Steps are taken one at a time, in the process that asked for the rounds: others are a ``PrivacyError``.
+        walk.
 
         Examples
         --------
@@ -237,7 +237,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         seed = self.random_state
         fit = replace(fit, entropy=None if seed is None else entropy_of(seed))
         fit.strategy.split(fit.plan, (), fit.n_samples, Randomness(0))  # raises what the draw would raise
-        return StepByStep(fit, lambda: self._spend(fit.plan, ledger), batches, self._release)
+        return steps_of_walk(fit, lambda: self._spend(fit.plan, ledger), batches, self._release)
 
     def _strategy(self) -> ThresholdStrategy | DoublingStrategy:
         if isinstance(self.threshold, Doubling):
