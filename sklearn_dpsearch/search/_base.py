@@ -7,9 +7,9 @@ import os
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn import get_config
@@ -70,6 +70,7 @@ RELEASED = (
 
 
 @linked
+@dataclass(eq=False, repr=False)
 class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     """A search that is private as a whole: a final class has the parameters, and says which strategy goes by them.
 
@@ -78,21 +79,22 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
     """
 
     estimator: Any
-    epsilon: float | None
-    delta: float | None
-    scoring: str | Scorer | None
-    guarantee: Declared | None
-    n_jobs: int | None
-    error_score: float | str
-    verbose: int
-    random_state: int | np.random.RandomState | None
-    checkpoint: str | os.PathLike[str] | None
-    ledger: PrivacyLedger | None
-    rehearse: bool
+    _: KW_ONLY
+    epsilon: float | None = None
+    delta: float | None = None
+    scoring: str | Scorer | None = None
+    guarantee: Declared | None = None
+    n_jobs: int | None = None
+    error_score: float | str = np.nan
+    verbose: int = 0
+    random_state: int | np.random.RandomState | None = None
+    ledger: PrivacyLedger | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    rehearse: bool = True
 
     secure_without_seed = True  # nested in another search: left unseeded, it draws on the operating system
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit"])],
         "epsilon": BUDGET,
         "delta": DELTA,

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import numbers
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..adapters.declared_guarantee import Declared
-from ..ledger import PrivacyLedger
 from ..privacy import CountDistribution, Fixed, Guarantee, best_of
 from ..privacy.count_distributions.distributions import as_count_distribution
 from ..scoring.held_out import validation_for
 from ..scoring.validation import all_numbers
 from ._base import BasePrivateSearch
-from ._types import Candidate, Distributions, Scorer, Seed
+from ._types import Candidate, Distributions, Seed
 from .execution.job import FinalTraining, Job, Split
 from .execution.models import fresh, train_last
 from .execution.outcome import Outcome
@@ -31,6 +27,7 @@ from .planning.plan import Facts, Plan, runs_of, said_of
 from .strategies.best_of import BestOfStrategy, CostOfRuns, all_of
 
 
+@dataclass(eq=False, repr=False)
 class DPRandomSearchCV(BasePrivateSearch):
     """Random search that is differentially private as a whole: the best of a random number of private runs.
 
@@ -122,7 +119,16 @@ class DPRandomSearchCV(BasePrivateSearch):
     0.233
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    param_distributions: Distributions
+    _: KW_ONLY
+    n_iter: float | CountDistribution = 10
+    score_noise: Guarantee | str = "match"
+    cv: Any = None
+    refit: bool | str = "winner"
+    tuning_share: float | None = None
+    release: str = "best"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
         "n_iter": RUNS,
@@ -130,49 +136,6 @@ class DPRandomSearchCV(BasePrivateSearch):
         "tuning_share": [Interval(numbers.Real, 0, None, closed="neither"), None],
         "release": [StrOptions({"best", "all"})],
     }
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_distributions: Distributions,
-        *,
-        n_iter: float | CountDistribution = 10,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        scoring: str | Scorer | None = None,
-        score_noise: Guarantee | str = "match",
-        cv: Any = None,
-        refit: bool | str = "winner",
-        tuning_share: float | None = None,
-        release: str = "best",
-        guarantee: Declared | None = None,
-        n_jobs: int | None = None,
-        error_score: float | str = np.nan,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        ledger: PrivacyLedger | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        rehearse: bool = True,
-    ) -> None:
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.n_iter = n_iter
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.score_noise = score_noise
-        self.cv = cv
-        self.refit = refit
-        self.tuning_share = tuning_share
-        self.release = release
-        self.guarantee = guarantee
-        self.n_jobs = n_jobs
-        self.error_score = error_score
-        self.verbose = verbose
-        self.random_state = random_state
-        self.ledger = ledger
-        self.checkpoint = checkpoint
-        self.rehearse = rehearse
 
     def _strategy(self) -> RandomStrategy:
         return RandomStrategy(self, self._distribution())

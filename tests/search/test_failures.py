@@ -9,7 +9,7 @@ import traceback
 import pytest
 
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.search.execution.workers import Workers, why
+from sklearn_dpsearch.search.execution.workers import Threads, why
 from sklearn_dpsearch.search.private_process import EndedError
 
 from .toys import SEARCHES, NoisyCentroids, search_of, two_blobs
@@ -54,7 +54,7 @@ def test_every_search_says_so(kind, name, monkeypatch):
     def broken(workers, tasks, counter):
         raise error
 
-    monkeypatch.setattr(Workers, "run", broken)
+    monkeypatch.setattr(Threads, "run", broken)
     with pytest.raises(RuntimeError, match=message) as caught:
         search_of(kind, NoisyCentroids(), {"shrink": [0.0, 0.5]}, random_state=0).fit(X, y)  # some coins allow no run
     assert SECRET not in "".join(traceback.format_exception(caught.value, chain=True))

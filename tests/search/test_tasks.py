@@ -13,7 +13,7 @@ import pytest
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import Geometric
-from sklearn_dpsearch.search.execution.workers import Workers, block_sizes, dealt, number_of_tasks
+from sklearn_dpsearch.search.execution.workers import Threads, block_sizes, dealt, number_of_tasks
 from sklearn_dpsearch.search.threshold_search import search as _threshold
 
 from .toys import NoisyCentroids, two_blobs
@@ -38,7 +38,7 @@ def tasks_of(monkeypatch, in_place):
         search.fit(X, y)
         return seen[-1]
 
-    monkeypatch.setattr(Workers, "run", run)
+    monkeypatch.setattr(Threads, "run", run)
     return number_of_tasks_of
 
 

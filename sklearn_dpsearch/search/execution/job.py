@@ -11,7 +11,7 @@ import numpy as np
 from ...scoring.validation import Fold
 from .._types import Candidate, PublicData, Recipe
 from .finished_runs import NOTHING, Finished
-from .workers import Workers
+from .workers import Threads, Workers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ class Job:
     fit_params: Mapping[str, Any] = field(default_factory=dict)
     public: PublicData | None = None
     finished: Finished = NOTHING
-    workers: Workers = field(default_factory=Workers)
+    workers: Workers = field(default_factory=Threads)
     threads: int | None = None
 
     @property

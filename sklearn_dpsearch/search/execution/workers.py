@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass, field
@@ -35,18 +36,12 @@ def uncounted(done: int) -> None:
     """Report nothing: the number of finished tasks, and the moments when they end, are secret."""
 
 
-@dataclass
-class Workers:
-    """Threads of this process.
+class Workers(ABC):
+    """Workers for tasks. Their ``number`` is public."""
 
-    Parameters
-    ----------
-    number : int
-        Number of workers, which is public.
-    """
+    number: int
 
-    number: int = 1
-
+    @abstractmethod
     def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
         """Results of the tasks, in order; the first error ends all.
 
@@ -57,6 +52,21 @@ class Workers:
         counter : callable, optional
             Told how many tasks are done, as they end: where that is public.
         """
+
+
+@dataclass(frozen=True)
+class Threads(Workers):
+    """Threads of this process.
+
+    Parameters
+    ----------
+    number : int
+    """
+
+    number: int = 1
+
+    def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
+        """Results of the tasks."""
         if self.number == 1:
             found = []
             for task in tasks:
@@ -80,6 +90,7 @@ class Cluster(Workers):
 
     Parameters
     ----------
+    number : int
     client : distributed.Client
     options : dict
         As ``Client.submit`` takes them.
@@ -87,13 +98,14 @@ class Cluster(Workers):
         Seconds to wait for a worker.
     """
 
+    number: int = 1
     client: Any = None
     options: dict[str, Any] = field(default_factory=dict)
     timeout: float = 10.0
     _records: Any = None
 
     def __reduce__(self) -> Any:
-        return Workers, (self.number,)  # a connection cannot go to another process
+        return Threads, (self.number,)  # a connection cannot go to another process
 
     def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
         """Results of the tasks. They are sent again if all workers with the records are lost; seeds stay."""
@@ -155,7 +167,7 @@ class Workplace:
     def entered(self) -> Iterator[Workers]:
         """Workers, which are let go of at the end."""
         if self.cluster is None:
-            yield Workers(self.number)
+            yield Threads(self.number)
             return
         from distributed import Client
 

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import math
 import numbers
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, Literal
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ...adapters.declared_guarantee import Declared
 from ...errors import did_you_mean
-from ...ledger import PrivacyLedger
 from ...privacy import CountDistribution, Fixed, Guarantee
 from ...privacy._types import Neighboring
 from ...privacy.count_distributions.distributions import as_count_distribution
 from ...scoring.validation import Fold, Validation, all_numbers, numbers_where
 from .._base import BasePrivateSearch
 from .._records import with_parameters
-from .._types import Candidate, Distributions, Extrapolate, Scorer, Seed
+from .._types import Candidate, Distributions, Extrapolate, Seed
 from ..execution.job import FinalTraining, Job, Split
 from ..execution.models import fitted, fresh, ready, released_in_the_open, train_last
 from ..execution.outcome import Outcome
@@ -49,6 +45,7 @@ from .final_training import changes, check_kept, warm_start_name
 from .members import InSubset, OnTheRest, check_handful, members_of, most_members
 
 
+@dataclass(eq=False, repr=False)
 class DPSubsetSearchCV(BasePrivateSearch):
     """Search on a random subset that is differentially private as a whole: tune there, then train once on more records.
 
@@ -160,7 +157,19 @@ class DPSubsetSearchCV(BasePrivateSearch):
     (1.55, 1.58)
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    param_distributions: Distributions
+    _: KW_ONLY
+    n_iter: float | CountDistribution | str = "auto"
+    score_noise: Guarantee | str = "match"
+    cv: Any = None
+    subset_fraction: float | Literal["auto"] = "auto"
+    train_on: Literal["rest", "all"] = "rest"
+    validate_on: Literal["rest", "subset"] = "rest"
+    tuning_share: float | None = None
+    extrapolate: Extrapolate = "auto"
+    warm_start: bool = False
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
         "n_iter": [*RUNS, StrOptions({"auto", "each"})],
@@ -171,55 +180,6 @@ class DPSubsetSearchCV(BasePrivateSearch):
         "extrapolate": [str, dict, callable],
         "warm_start": ["boolean"],
     }
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_distributions: Distributions,
-        *,
-        n_iter: float | CountDistribution | str = "auto",
-        epsilon: float | None = None,
-        delta: float | None = None,
-        scoring: str | Scorer | None = None,
-        score_noise: Guarantee | str = "match",
-        cv: Any = None,
-        subset_fraction: float | Literal["auto"] = "auto",
-        train_on: Literal["rest", "all"] = "rest",
-        validate_on: Literal["rest", "subset"] = "rest",
-        tuning_share: float | None = None,
-        extrapolate: Extrapolate = "auto",
-        warm_start: bool = False,
-        guarantee: Declared | None = None,
-        n_jobs: int | None = None,
-        error_score: float | str = np.nan,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        ledger: PrivacyLedger | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        rehearse: bool = True,
-    ) -> None:
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.n_iter = n_iter
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.score_noise = score_noise
-        self.cv = cv
-        self.subset_fraction = subset_fraction
-        self.train_on = train_on
-        self.validate_on = validate_on
-        self.tuning_share = tuning_share
-        self.extrapolate = extrapolate
-        self.warm_start = warm_start
-        self.guarantee = guarantee
-        self.n_jobs = n_jobs
-        self.error_score = error_score
-        self.verbose = verbose
-        self.random_state = random_state
-        self.ledger = ledger
-        self.checkpoint = checkpoint
-        self.rehearse = rehearse
 
     def _strategy(self) -> SubsetStrategy:
         return SubsetStrategy(self)

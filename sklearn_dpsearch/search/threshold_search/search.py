@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import numbers
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import partial
 from inspect import signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ...adapters.declared_guarantee import Declared
-from ...ledger import PrivacyLedger
 from ...privacy import Guarantee, until_above
 from ...privacy.mechanisms.exact_sampling import bernoulli
 from ...scoring.held_out import validation_for
 from ...scoring.validation import all_numbers
 from .._base import BasePrivateSearch
 from .._records import n_records
-from .._types import Candidate, Distributions, Scorer
+from .._types import Candidate, Distributions
 from ..execution.job import Job
 from ..execution.models import fresh, train_last
 from ..execution.outcome import Outcome
@@ -37,6 +34,7 @@ from .doubling import Doubling, DoublingStrategy
 from .rounds import Batch, RoundRelease, steps_of_walk
 
 
+@dataclass(eq=False, repr=False)
 class DPThresholdSearchCV(BasePrivateSearch):
     """Search against a threshold that is differentially private as a whole.
 
@@ -122,54 +120,21 @@ class DPThresholdSearchCV(BasePrivateSearch):
     True
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    param_distributions: Distributions
+    _: KW_ONLY
+    threshold: float | Doubling
+    n_iter: float = 10
+    score_noise: Guarantee | str = "match"
+    cv: Any = None
+    refit: bool | str = "winner"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
         "threshold": [numbers.Real, Doubling],
         "n_iter": [Interval(numbers.Real, 0, MOST_RUNS, closed="right")],
         "refit": [StrOptions({"winner"}), "boolean"],
     }
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_distributions: Distributions,
-        *,
-        threshold: float | Doubling,
-        n_iter: float = 10,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        scoring: str | Scorer | None = None,
-        score_noise: Guarantee | str = "match",
-        cv: Any = None,
-        refit: bool | str = "winner",
-        guarantee: Declared | None = None,
-        n_jobs: int | None = None,
-        error_score: float | str = np.nan,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        ledger: PrivacyLedger | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        rehearse: bool = True,
-    ) -> None:
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.threshold = threshold
-        self.n_iter = n_iter
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.score_noise = score_noise
-        self.cv = cv
-        self.refit = refit
-        self.guarantee = guarantee
-        self.n_jobs = n_jobs
-        self.error_score = error_score
-        self.verbose = verbose
-        self.random_state = random_state
-        self.ledger = ledger
-        self.checkpoint = checkpoint
-        self.rehearse = rehearse
 
     def rounds(
         self,
