@@ -30,16 +30,15 @@ from ..privacy.statement.numbers import short_up, up
 from ..scoring import PrivateScorer
 from . import private_process
 from ._delegation import ReleasedModel
-from ._dry_run import DryRun, dry_run, examples, job_in_the_open
 from ._html_repr import ShownInNotebooks
 from ._ledgers import ledger_of, taken_along, with_those_before
 from ._persons import name_of_groups
 from ._private_fit import PrivateFit
 from ._records import records_for, targets_for
-from ._rehearsal import rehearse
+from ._rehearsal import DryRun, dry_run, examples, job_in_the_open, rehearse
 from ._resuming import starting
 from ._types import Scorer
-from .execution.outcome import charge
+from .execution.job import charge
 from .execution.progress import planning, running
 from .execution.workers import workplace
 from .planning.arguments import BUDGET, DELTA, check_estimator, check_mean, is_per_record

@@ -12,9 +12,7 @@ from ..data.persons import PersonCodes
 from . import private_process
 from ._persons import in_records
 from ._types import PublicData
-from .execution.finished_runs import NOTHING, Finished
-from .execution.job import Job
-from .execution.outcome import NOTHING_FOUND, NoModelError, Outcome, results_of
+from .execution.job import NOTHING, NOTHING_FOUND, Finished, Job, NoModelError, Outcome, results_of
 from .execution.progress import Progress
 from .execution.randomness import Randomness
 from .execution.workers import Workers, Workplace

@@ -1,28 +1,82 @@
-"""Rehearsal before a fit spends: candidates are trained and scored on records made up from public facts.
+"""Candidates on public or made-up records: a dry run, and the rehearsal before a fit spends.
 
-It takes the whole way, through a process of its own. Errors are shown in full: no private record is near.
+Both take the whole way, a rehearsal through a process of its own. Errors are shown in full: no private record is near.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from .._process import rehearsing
-from ._dry_run import job_in_the_open
 from ._private_fit import PrivateFit
 from ._public_work import in_the_open
 from ._records import n_records
 from ._synthetic_records import NothingKnownError, made_up
 from ._types import Candidate
-from .execution.job import Job
+from .execution.job import Job, Split
+from .execution.randomness import Randomness
 from .execution.workers import in_task, is_leak, would_leak
 from .planning.arguments import is_per_record
 from .planning.first_look import FitData
 from .planning.plan import Plan
-from .strategies.base import Strategy
+from .planning.release_facts import columns_read
+from .strategies.base import Strategy, drawn_candidates
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """A candidate that was trained and scored on public records.
+
+    Parameters
+    ----------
+    params : dict
+        The candidate.
+    score : float
+        Its score on the records that it was trained on, with as much noise as in ``fit``.
+    columns : tuple of str
+        One line for each column, as the schema is understood; empty without a schema.
+    """
+
+    params: Candidate
+    score: float
+    columns: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return "\n  ".join([f"DryRun(params={dict(self.params)!r}, score={self.score!r})", *self.columns])
+
+
+def examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[Any, Any]:
+    """The caller's public records, or made-up ones."""
+    if X is not None:
+        return X, y
+    if y is not None:
+        raise ValueError("Found y_example without X_example. Give both, or none to have records made up.")
+    return made_up(strategy.search.estimator, strategy.scorer(public))
+
+
+def job_in_the_open(plan: Plan, X: Any, y: Any, **given: Any) -> Job:
+    """Job in which all records train and all records are scored."""
+    n = n_records(X)
+    return Job(recipe=plan.recipe, split=Split(folds=[(np.arange(n),) * 2], n_scored=[n]), X=X, y=y, **given)
+
+
+def dry_run(strategy: Strategy, plan: Plan, job: Job) -> DryRun:
+    """Train, score and prepare for release one candidate, as ``fit`` would."""
+    (candidate,) = drawn_candidates(plan, 1, Randomness())
+    score = strategy.dry(plan, job, candidate)
+    if not math.isfinite(score):
+        raise ValueError(
+            f"The score of {candidate!r} is {score}, which counts as a failure. Give other parameters, or a scorer "
+            "whose values are finite."
+        )
+    return DryRun(candidate, score, tuple(columns_read(strategy.search.estimator)))
+
 
 #: Most families of which one candidate is rehearsed.
 MOST_FAMILIES = 20

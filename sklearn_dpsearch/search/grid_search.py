@@ -15,8 +15,7 @@ from ..privacy.spent import Component
 from ._base import BasePrivateSearch
 from ._types import Candidate, Distributions
 from .execution.candidate_utilities import sensitivity
-from .execution.job import Job
-from .execution.outcome import Outcome
+from .execution.job import Job, Outcome
 from .execution.progress import Progress
 from .execution.randomness import Randomness
 from .planning.arguments import BUDGET, PARTS

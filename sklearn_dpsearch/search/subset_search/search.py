@@ -19,16 +19,15 @@ from ...scoring.validation import Fold, Validation, all_numbers, numbers_where
 from .._base import BasePrivateSearch
 from .._records import with_parameters
 from .._types import Candidate, Distributions, Extrapolate, Seed
-from ..execution.job import FinalTraining, Job, Split
+from ..execution.job import FinalTraining, Job, Outcome, Split
 from ..execution.models import fitted, fresh, ready, released_in_the_open, train_last
-from ..execution.outcome import Outcome
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness
 from ..execution.runs import Run, in_the_open
 from ..planning.arguments import RUNS
 from ..planning.families import Families, families_of
 from ..planning.plan import Facts, Plan, runs_of
-from ..strategies.best_of import BestOfStrategy
+from ..strategies.base import BestOfStrategy
 from .cost import (
     FACTOR_AT_NO_COST,
     FACTOR_OF_SCORES,
@@ -40,8 +39,7 @@ from .cost import (
     secret_membership,
     share_at_no_cost,
 )
-from .extrapolation import Sizes, carried_over, check_rules
-from .final_training import changes, check_kept, warm_start_name
+from .final_training import Sizes, carried_over, changes, check_kept, check_rules, warm_start_name
 from .members import InSubset, OnTheRest, check_handful, members_of, most_members
 
 

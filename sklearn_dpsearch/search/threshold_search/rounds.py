@@ -14,8 +14,7 @@ from ...privacy.mechanisms.doubling_walk import DoublingRounds
 from .. import private_process
 from .._private_fit import PrivateFit, release_of
 from .._types import Candidate
-from ..execution.job import Job
-from ..execution.outcome import Outcome
+from ..execution.job import Job, Outcome
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness
 from ..execution.workers import Workers
