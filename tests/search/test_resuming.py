@@ -624,8 +624,7 @@ BESIDE = {
 
 def test_arrays_by_name_are_compared():
     first, again, another = (
-        _resuming._digest("X", _resuming._plain("X", {"a": X, "b": records}))
-        for records in (X, X.copy(), moved(X))
+        _resuming._digest("X", _resuming._plain("X", {"a": X, "b": records})) for records in (X, X.copy(), moved(X))
     )
     assert first == again != another
 

@@ -130,11 +130,11 @@ class Cluster(Workers):
             self.client.submit(private_process.on_a_worker, one, self._records, pure=False, **self.options)
             for one in pickled
         ]
-        for done, one in enumerate(as_completed(sent, loop=self.client.loop), 1):
-            one.result()
-            counter(done)
-        answers: list[bytes] = self.client.gather(sent)
-        return answers
+        answers: dict[Any, bytes] = {}
+        for one in as_completed(sent, loop=self.client.loop):  # at once, while its worker lives
+            answers[one.key] = one.result()
+            counter(len(answers))
+        return [answers[one.key] for one in sent]
 
 
 @dataclass(frozen=True)
