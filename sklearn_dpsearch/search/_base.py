@@ -34,7 +34,7 @@ from ._html_repr import ShownInNotebooks
 from ._ledgers import ledger_of, taken_along, with_those_before
 from ._persons import name_of_groups
 from ._private_fit import PrivateFit
-from ._records import records_for, targets_for
+from ._records import param_for, records_for, targets_for
 from ._rehearsal import DryRun, dry_run, examples, job_in_the_open, rehearse
 from ._resuming import starting
 from ._types import Scorer
@@ -263,7 +263,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
                 "uses them (private scores never do). Weights of whole classes that are public constants are fine: "
                 "our nets take class_weight={label: weight}."
             )
-        return dict(params)
+        return {name: param_for(value) for name, value in params.items()}
 
     # --- run ------------------------------------------------------------------------------------------------------
 

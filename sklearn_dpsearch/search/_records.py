@@ -17,6 +17,8 @@ from ..data.labels import targets_like
 from ..data.lists import numbers_in, objects_in
 from ..data.rows import ChosenRows
 
+#: Libraries with columns that are no arrays.
+SERIES = ("pandas", "polars", "pyarrow")
 #: Hints at skorch's wrappers for records that cannot be split as they are, by name of the class.
 WRAPPERS = {
     "dict": " Of a dict of arrays give skorch.helper.SliceDict(**X).",
@@ -68,7 +70,7 @@ def records_for(X: Any, models: Sequence[Any]) -> Any:
         return frame_of(X, [name for model in models for name in _listed(model)])
     if library == "builtins":
         return (objects_in if any(map(_reads_objects, models)) else numbers_in)(X, "X")
-    if library in ("pandas", "polars", "pyarrow"):
+    if library in SERIES:
         return read_column(X).values
     if library is None and not (issparse(X) or is_data_set(X)):
         raise TypeError(f"{refused(X)}{how_to_wrap(X)}")
@@ -82,6 +84,11 @@ def targets_for(y: Any, models: Sequence[Any]) -> Any:
     declared = [parameter(steps_of(model)[-1], "classes") for model in models]
     known = [label for classes in declared if len(np.shape(classes)) == 1 for label in classes]
     return targets_like(y, list(dict.fromkeys(known)) or None, not any(map(is_classifier, models)))
+
+
+def param_for(value: Any) -> Any:
+    """Parameter of ``fit``: a column of another library in NumPy's form, others as they are."""
+    return read_column(value).values if library_of(value) in SERIES and not is_frame(value) else value
 
 
 def kind_of(dtype: Any) -> str:

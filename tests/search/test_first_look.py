@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
@@ -88,6 +89,17 @@ def test_weights_of_another_length(make, name):
     estimator = make_pipeline(Normalizer(), SVC()) if "__" in name else SVC()
     search = make(estimator, {}, guarantee=DECLARED)
     refused(search, f"{name} with 7 entries for 400 records", **{name: np.ones(7)})
+
+
+def test_weights_come_in_the_form_of_numpy(make):
+    class Weighed(NoisyCentroids):
+        def fit(self, X, y, sample_weight):
+            assert type(sample_weight) is np.ndarray
+            assert sample_weight.dtype == np.float64
+            return super().fit(X, y)
+
+    weights = pd.Series(np.ones(400), dtype="Float64")
+    make(Weighed(), {}, guarantee=DECLARED, random_state=0).fit(X, y, sample_weight=weights)
 
 
 def test_records_of_one_dimension(make):
