@@ -34,7 +34,7 @@ from ._html_repr import ShownInNotebooks
 from ._ledgers import ledger_of, taken_along, with_those_before
 from ._persons import name_of_groups
 from ._private_fit import PrivateFit
-from ._records import param_for, records_for, targets_for
+from ._records import columns_read, param_for, records_for, targets_for
 from ._rehearsal import DryRun, dry_run, examples, job_in_the_open, rehearse
 from ._resuming import starting
 from ._types import Scorer
@@ -45,7 +45,6 @@ from .planning.arguments import BUDGET, DELTA, check_estimator, check_mean, is_p
 from .planning.finite_epsilon import check_finite
 from .planning.first_look import check_public, first_look, refuse_traces
 from .planning.plan import Plan, make_plan
-from .planning.release_facts import columns_read
 from .strategies.base import Strategy
 
 Search = TypeVar("Search", bound="BasePrivateSearch")

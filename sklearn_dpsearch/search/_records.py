@@ -52,6 +52,19 @@ def parameter(estimator: Any, name: str) -> Any:
     return estimator.get_params(deep=False).get(name) if hasattr(estimator, "get_params") else None
 
 
+def columns_read(estimator: Any) -> list[str]:
+    """One line for each column of each schema in an estimator; none without a schema.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted; models with a schema have a method of this name.
+    """
+    parts = [estimator, *estimator.get_params(deep=True).values()]
+    readers = [part for part in parts if not isinstance(part, type) and callable(getattr(part, "columns_read", None))]
+    return list(dict.fromkeys(line for reader in readers for line in reader.columns_read()))
+
+
 # --- the door ---------------------------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from .._process import rehearsing
 from ._private_fit import PrivateFit
 from ._public_work import in_the_open
-from ._records import n_records
+from ._records import columns_read, n_records
 from ._synthetic_records import NothingKnownError, made_up
 from ._types import Candidate
 from .execution.job import Job, Split
@@ -25,7 +25,6 @@ from .execution.workers import in_task, is_leak, would_leak
 from .planning.arguments import is_per_record
 from .planning.first_look import FitData
 from .planning.plan import Plan
-from .planning.release_facts import columns_read
 from .strategies.base import Strategy, drawn_candidates
 
 

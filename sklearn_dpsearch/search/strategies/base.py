@@ -14,6 +14,7 @@ from ...adapters.refusals import refuse_steps
 from ...privacy import Guarantee, compose
 from ...privacy._cached_property import cached_property
 from ...privacy.spent import Component
+from ...privacy.statement.release import Release
 from ...scoring import PrivateScorer, get_private_scorer
 from ...scoring.scored_run import search_guarantee
 from ...scoring.validation import Exposure
@@ -25,9 +26,11 @@ from ..execution.runs import Run, in_the_open, run_all, run_best
 from ..planning.default_spaces import AUTO, own_space
 from ..planning.families import Families, families_of, kinds_of
 from ..planning.plan import Facts, Plan, notes_of
-from ..planning.release_facts import ALWAYS, release_of
 from ..planning.space import Space
 from ..planning.space_guarantee import SpaceGuarantee
+
+#: Attributes of every fit that ends with a model.
+ALWAYS = ("best_params_", "best_index_", "best_score_", "cv_results_", "scorer_", "n_splits_")
 
 
 class Strategy(ABC):
@@ -140,6 +143,69 @@ class Strategy(ABC):
     def dry(self, plan: Plan, job: Job, candidate: Candidate) -> float:
         """Train, score and prepare for release one candidate on public records; return its score."""
         return in_the_open(job, candidate)[1]
+
+
+def release_of(
+    made_by: str,
+    estimator: Any,
+    models: Sequence[Any],
+    attributes: Sequence[str],
+    *,
+    n_samples: int | None,
+    seeded: bool,
+    kept: bool,
+) -> Release:
+    """Describe the release of a search.
+
+    Parameters
+    ----------
+    made_by : str
+        The search's class.
+    estimator : estimator
+        As given to the search.
+    models : sequence of estimators
+        One for each kind of candidate.
+    attributes : sequence of str
+        What is released at most.
+    n_samples : int or None
+        Number of records, where it counts as public.
+    seeded : bool
+        Whether a seed was given.
+    kept : bool
+        Whether a fit may go on after a crash, from a secret in its folder.
+    """
+    kinds = dict.fromkeys(class_of(model) for model in models)
+    columns, target = _table_of(estimator)
+    return Release(
+        made_by=made_by,
+        model=" or ".join(kinds),
+        attributes=tuple(attributes),
+        tuned=True,
+        seeded=seeded,
+        kept=kept,
+        n_samples=n_samples,
+        columns=columns,
+        target=target,
+    )
+
+
+def _table_of(estimator: Any) -> tuple[tuple[str, ...], str | None]:
+    """Columns that are read, and the target, of the first part of an estimator with a schema."""
+    for part in (estimator, *estimator.get_params(deep=True).values()):
+        given = getattr(part, "schema", None)
+        if hasattr(part, "columns_read") and isinstance(given, Mapping):
+            target = getattr(part, "target", None)
+            return tuple(name for name in given if name != target), target
+    return (), None
+
+
+def class_of(model: Any) -> str:
+    """Class of an estimator, for a pipeline with the classes of its steps; ``repr`` is never used."""
+    name = type(model).__name__
+    steps = getattr(model, "steps", None)
+    if not isinstance(steps, list) or not all(isinstance(step, tuple) and len(step) == 2 for step in steps):
+        return name
+    return f"{name}({', '.join(class_of(step) for _, step in steps)})"
 
 
 def drawn_candidates(plan: Plan, number: int, source: Randomness) -> list[Candidate]:
