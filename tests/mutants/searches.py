@@ -779,7 +779,7 @@ MUTANTS = [
         file="search/execution/workers.py",
         old="    except BaseException as error:\n        leaks =",
         new="    except Exception as error:\n        leaks =",
-        tests=("search/test_nothing_leaks.py::test_whatever_a_candidate_raises_is_a_failing_candidate",),
+        tests=("search/test_failures.py::test_whatever_one_candidate_of_several_raises_leaves_the_others",),
         seen="every search: except Exception",
     ),
     Mutant(
@@ -820,8 +820,8 @@ MUTANTS = [
         name="private records as public ones",
         mistake="fit(X, y, X_public=X): candidates are scored on private records without noise.",
         file="search/planning/first_look.py",
-        old="    return public is private or (arrays",
-        new="    return (arrays",
+        old="    return public is private or (arrays and np.may_share_memory(public, private))\n",
+        new="    return False\n",
         tests=("search/test_first_look.py::test_public_data_that_is_none",),
     ),
     # --- estimators -----------------------------------------------------------------------------------------------

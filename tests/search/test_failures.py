@@ -9,7 +9,7 @@ import traceback
 import pytest
 
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.search.execution.workers import Threads, why
+from sklearn_dpsearch.search.execution.workers import LeakDetected, Threads, attempt, why
 from sklearn_dpsearch.search.private_process import EndedError
 
 from .toys import SEARCHES, NoisyCentroids, search_of, two_blobs
@@ -43,6 +43,24 @@ def test_names_of_classes_are_not_told_either():
     """A class can be made at run time, with a name that quotes a record."""
     error = type("Record_17_has_425", (Exception,), {})()
     assert "17" not in str(why(error))
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit, MemoryError, ValueError])
+def test_whatever_one_candidate_of_several_raises_leaves_the_others(error):
+    def work():
+        raise error(SECRET)
+
+    assert attempt(work) is None
+    assert attempt(lambda: "done") == "done"
+
+
+def test_a_leak_ends_the_search():
+    def work():
+        raise type("PrivacyLeakWarning", (Warning,), {})(SECRET)
+
+    with pytest.raises(LeakDetected) as caught:
+        attempt(work)
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.usefixtures("in_place")
