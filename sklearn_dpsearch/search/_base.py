@@ -332,7 +332,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         ----------
         X_example, y_example : array-like, optional
             Public or made-up records, of the kind of the private ones: **never private ones**. Without them records
-            are made up from declared bounds, norms, classes and categories.
+            are made up from declared bounds, classes, categories and schemas.
         public : bool, default=False
             Whether ``fit`` will be given ``X_public`` for scoring.
 
