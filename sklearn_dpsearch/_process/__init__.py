@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from .containment import become_private, contained, in_fixed_words, is_private, public_records, without_warnings
+from .containment import (
+    become_private,
+    contained,
+    in_fixed_words,
+    is_private,
+    public_records,
+    rehearsing,
+    steps_now,
+    without_warnings,
+)
 from .progress import Stage, speaking
 from .random_generators import all_generators, generators_kept, reduction, refresh, reseed
-from .shortened_training import rehearsing, steps_now
 
 __all__ = [
     "Stage",

@@ -1,4 +1,4 @@
-"""Failures and warnings of other code: contained in private processes, where nothing is an interrupt of the user's."""
+"""Failures and warnings of other code, contained in private processes, and rehearsals with shortened trainings."""
 
 from __future__ import annotations
 
@@ -86,3 +86,24 @@ def public_records() -> Iterator[None]:
         yield
     finally:
         _PUBLIC.reset(before)
+
+
+#: Steps of an iterative training in a rehearsal: enough to meet every part of the code.
+STEPS = 3
+
+_REHEARSING: ContextVar[bool] = ContextVar("rehearsing", default=False)
+
+
+@contextlib.contextmanager
+def rehearsing() -> Iterator[None]:
+    """Mark the work of this thread as a rehearsal, whose results are thrown away."""
+    token = _REHEARSING.set(True)
+    try:
+        yield
+    finally:
+        _REHEARSING.reset(token)
+
+
+def steps_now(planned: int) -> int:
+    """Number of steps of a training: fewer than planned in a rehearsal."""
+    return min(planned, STEPS) if _REHEARSING.get() else planned

@@ -6,11 +6,10 @@ from ..privacy import UnknownGuaranteeError
 from .adapter import Adapter, Estimator, TrainingRun
 from .declared_guarantee import Declared, DeclaredAdapter
 from .diffprivlib import DiffprivlibAdapter
-from .dp_event import DpEventAdapter
 from .interpret import InterpretAdapter
 from .opacus import OpacusAdapter
 from .pipelines import PipelineAdapter, UnionAdapter
-from .protocol import PrivateEstimator, ProtocolAdapter
+from .protocol import DpEventAdapter, PrivateEstimator, ProtocolAdapter
 from .refusals import COUNTERPARTS
 from .skorch_nets import SkorchAdapter
 

@@ -7,11 +7,9 @@ from typing import Any
 
 from ..privacy import Guarantee, LeakingEstimatorError, PrivacyError, UnknownGuaranteeError
 from .adapter import Adapter, Estimator, TrainingRun
-from .composites import EstimatorPart, PartsAdapter, joined_dense, under, under_names
-from .fitted_parts import fitted_parts
-from .pipelines import refuse_cache
+from .pipelines import EstimatorPart, PartsAdapter, joined_dense, refuse_cache, under, under_names
 from .protocol import scaled_by_name
-from .seeds import seed_names
+from .seeds import fitted_parts, seed_names
 
 #: A guarantee, or (estimator, number of records or None) ↦ guarantee.
 Declared = Guarantee | Callable[[Any, int | None], Guarantee]

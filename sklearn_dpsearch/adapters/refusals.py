@@ -7,7 +7,7 @@ from typing import Any
 
 from ..privacy import LeakingEstimatorError, PrivacyError, UnknownGuaranteeError, UnknownSensitivityError
 from .adapter import Adapter
-from .stateless_steps import how_to_learn_nothing
+from .steps_by_parameters import how_to_learn_nothing
 
 _LINEAR = "DPLogisticRegression(classes=[...]) of sklearn_dpsearch.nets"
 _NUMBERS = "DPLinearRegression(bounds_y=(..., ...)) of sklearn_dpsearch.nets"

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from sklearn.base import clone
 
 from .._process import reseed
@@ -18,7 +18,7 @@ from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..search import NoModelError, private_process
 from ..search._public_work import in_the_open
-from ..search.execution.clusters import Workplace, workplace
+from ..search.execution.workers import Workplace, workplace
 from .attacks import Statistic
 from .neighbours import Dataset, Neighbours
 from .outcomes import FAILED
@@ -75,9 +75,9 @@ def _all(
     fits: Fits, data: Any, tasks: Sequence[tuple[int, Sequence[Seed | None]]], there: Workplace
 ) -> list[tuple[list[Any], list[PrivacySpent], str | None]]:
     """Outcomes of all tasks, each in a process of its own; all fits of one that ends early have failed."""
-    with there.entered():
+    with there.entered() as workers:
         works = [partial(fit_some, fits, data[side], some) for side, some in tasks]
-        found = Parallel(n_jobs=None)(delayed(private_process.in_own_process)(work) for work in works)
+        found = workers.run([partial(private_process.in_own_process, work) for work in works])
     ended = "the process ended, for want of memory or by a crash of compiled code"
     return [done or ([FAILED] * len(some), [], ended) for done, (_, some) in zip(found, tasks)]
 

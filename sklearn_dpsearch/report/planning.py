@@ -13,7 +13,7 @@ from .._process import Stage, speaking
 from ..privacy import CountDistribution, PrivacyError
 from ..search import BasePrivateSearch, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from ..search._preview import Planned, planned, seconds_of_training
-from ..search.planning.release_facts import columns_read
+from ..search._records import columns_read
 from ..search.subset_search.cost import USUAL
 from .comparison import Comparison, Row
 

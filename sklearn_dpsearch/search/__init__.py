@@ -1,7 +1,7 @@
 """The private searches."""
 
 from ._base import BasePrivateSearch
-from .execution.outcome import NoModelError
+from .execution.job import NoModelError
 from .grid_search import DPGridSearchCV
 from .planning.default_spaces import search_space
 from .random_search import DPRandomSearchCV

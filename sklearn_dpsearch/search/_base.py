@@ -7,9 +7,9 @@ import os
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn import get_config
@@ -30,22 +30,21 @@ from ..privacy.statement.numbers import short_up, up
 from ..scoring import PrivateScorer
 from . import private_process
 from ._delegation import ReleasedModel
-from ._dry_run import DryRun, dry_run, examples, job_in_the_open
 from ._html_repr import ShownInNotebooks
 from ._ledgers import ledger_of, taken_along, with_those_before
 from ._persons import name_of_groups
 from ._private_fit import PrivateFit
-from ._rehearsal import rehearse
+from ._records import columns_read, param_for, records_for, targets_for
+from ._rehearsal import DryRun, dry_run, examples, job_in_the_open, rehearse
 from ._resuming import starting
 from ._types import Scorer
-from .execution.clusters import workplace
-from .execution.outcome import charge
+from .execution.job import charge
 from .execution.progress import planning, running
-from .planning.arguments import BUDGET, DELTA, PRE_DISPATCH, check_estimator, check_mean, is_per_record
+from .execution.workers import workplace
+from .planning.arguments import BUDGET, DELTA, check_estimator, check_mean, is_per_record
 from .planning.finite_epsilon import check_finite
-from .planning.first_look import check_public, first_look, records_for, refuse_traces, targets_for
+from .planning.first_look import check_public, first_look, refuse_traces
 from .planning.plan import Plan, make_plan
-from .planning.release_facts import columns_read
 from .strategies.base import Strategy
 
 Search = TypeVar("Search", bound="BasePrivateSearch")
@@ -69,6 +68,7 @@ RELEASED = (
 
 
 @linked
+@dataclass(eq=False, repr=False)
 class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     """A search that is private as a whole: a final class has the parameters, and says which strategy goes by them.
 
@@ -77,22 +77,22 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
     """
 
     estimator: Any
-    epsilon: float | None
-    delta: float | None
-    scoring: str | Scorer | None
-    guarantee: Declared | None
-    n_jobs: int | None
-    pre_dispatch: int | str
-    error_score: float | str
-    verbose: int
-    random_state: int | np.random.RandomState | None
-    checkpoint: str | os.PathLike[str] | None
-    ledger: PrivacyLedger | None
-    rehearse: bool
+    _: KW_ONLY
+    epsilon: float | None = None
+    delta: float | None = None
+    scoring: str | Scorer | None = None
+    guarantee: Declared | None = None
+    n_jobs: int | None = None
+    error_score: float | str = np.nan
+    verbose: int = 0
+    random_state: int | np.random.RandomState | None = None
+    ledger: PrivacyLedger | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    rehearse: bool = True
 
     secure_without_seed = True  # nested in another search: left unseeded, it draws on the operating system
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit"])],
         "epsilon": BUDGET,
         "delta": DELTA,
@@ -100,7 +100,6 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         "score_noise": [StrOptions({"match"}), Guarantee],
         "guarantee": [None, Guarantee, callable],
         "n_jobs": [None, numbers.Integral],
-        "pre_dispatch": PRE_DISPATCH,
         "error_score": [numbers.Real, StrOptions({"raise"})],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
@@ -218,7 +217,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             check_public(X_public, y_public, X, y)
         _, scorer = together((strategy.check_kinds, partial(strategy.scorer, X_public is not None)))
         seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
-        n, unit, persons = seen.facts_of_X.n, "record", None
+        n, unit, persons = seen.n, "record", None
         if groups is not None:
             persons = fit_params[name] = persons_in(groups, n)
             n, unit = number_of_persons(persons), "person"
@@ -246,7 +245,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             workplace=workplace(self.n_jobs),
         )
         if self.rehearse and not is_counted():  # a search around this one has rehearsed it
-            why_not = rehearse(work, seen.facts_of_X, seen.facts_of_y)
+            why_not = rehearse(work, seen)
             if why_not is not None and self.verbose:
                 print(f"[{type(self).__name__}] not rehearsed on made-up records: {why_not}")
         return work, ledger
@@ -263,7 +262,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
                 "uses them (private scores never do). Weights of whole classes that are public constants are fine: "
                 "our nets take class_weight={label: weight}."
             )
-        return dict(params)
+        return {name: param_for(value) for name, value in params.items()}
 
     # --- run ------------------------------------------------------------------------------------------------------
 
@@ -333,7 +332,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         ----------
         X_example, y_example : array-like, optional
             Public or made-up records, of the kind of the private ones: **never private ones**. Without them records
-            are made up from declared bounds, norms, classes and categories.
+            are made up from declared bounds, classes, categories and schemas.
         public : bool, default=False
             Whether ``fit`` will be given ``X_public`` for scoring.
 
@@ -368,7 +367,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         try:  # the plan for any number of records; for these only where it depends on that: ``fit`` will have more
             plan = search._plan(strategy, None, public, search.delta)
         except (ValueError, TypeError):
-            plan = search._plan(strategy, seen.facts_of_X.n, public, search.delta)
+            plan = search._plan(strategy, seen.n, public, search.delta)
         job = job_in_the_open(plan, seen.X, seen.y, public=(seen.X, seen.y) if public else None)
         with counted(), public_records():  # nothing is spent, nor by a search inside of this one
             return dry_run(strategy, plan, job)

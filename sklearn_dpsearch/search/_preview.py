@@ -15,7 +15,7 @@ from ..privacy import CountDistribution, Guarantee
 from ..scoring.validation import Validation
 from ._base import BasePrivateSearch
 from ._records import n_records, take, with_parameters
-from ._synthetic_records import made_up_records
+from ._synthetic_records import made_up
 from .execution.candidate_utilities import HELD_OUT
 from .planning.plan import Plan
 from .strategies.sample_and_aggregate import SampleAndAggregate
@@ -107,7 +107,7 @@ def seconds_of_training(
     """
     no_scorer: Any = None
     try:
-        X, y = made_up_records(estimator, no_scorer) if X is None else (X, y)
+        X, y = made_up(estimator, no_scorer) if X is None else (X, y)
         chosen = np.resize(np.arange(n_records(X)), n_samples)
         X, y = take(X, chosen), take(y, chosen)
         model = with_parameters(clone(estimator), settings)

@@ -11,14 +11,11 @@ import numpy as np
 from ..data.persons import PersonCodes
 from . import private_process
 from ._persons import in_records
-from ._types import PublicData, Workers
-from .execution.clusters import Workplace
-from .execution.finished_runs import NOTHING, Finished
-from .execution.job import Job
-from .execution.outcome import NOTHING_FOUND, NoModelError, Outcome, results_of
+from ._types import PublicData
+from .execution.job import NOTHING, NOTHING_FOUND, Finished, Job, NoModelError, Outcome, results_of
 from .execution.progress import Progress
 from .execution.randomness import Randomness
-from .execution.tasks import threads_of_one_run
+from .execution.workers import Workers, Workplace
 from .planning.plan import Plan
 from .strategies.base import Strategy
 
@@ -76,9 +73,9 @@ class PrivateFit:
     def __call__(self) -> dict[str, Any]:
         """Draw candidates and splits, run, and return the fields of the release. All else ends with this process."""
         source = self.source()
-        with self.workplace.entered():
+        with self.workplace.entered() as workers:
             candidates = self.strategy.candidates(self.plan, source)
-            job = self.job(candidates, source)
+            job = self.job(candidates, source, workers)
             outcome = self.strategy.run(self.plan, job, candidates, source, self.progress())
             return release_of(len(job.split.folds), outcome)
 
@@ -96,11 +93,9 @@ class PrivateFit:
         """Receiver of progress in the private process; ends of runs are shown only where the user asks for them."""
         return Progress(private_process.tell, self.strategy.search.verbose > 1)
 
-    def job(self, candidates: Any, source: Randomness) -> Job:
+    def job(self, candidates: Any, source: Randomness, workers: Workers) -> Job:
         """Draw who does what: the last step before private records are used."""
-        search = self.strategy.search
         split = self.strategy.split(self.plan, candidates, self.n_samples, source)
-        workers: Workers = {"n_jobs": search.n_jobs, "pre_dispatch": search.pre_dispatch}
         return Job(
             recipe=self.plan.recipe,
             split=split if self.persons is None else in_records(split, self.persons, source.random_bytes),
@@ -110,7 +105,7 @@ class PrivateFit:
             public=self.public,
             finished=self.finished,
             workers=workers,
-            threads=threads_of_one_run(workers),
+            threads=self.workplace.threads,
         )
 
 

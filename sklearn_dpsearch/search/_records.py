@@ -1,14 +1,32 @@
-"""Helpers for arbitrary estimators and record containers."""
+"""Records and targets for estimators of others, and helpers for estimators of any kind."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
+from scipy.sparse import issparse
+from sklearn.base import is_classifier
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import _safe_indexing, get_tags
 
+from ..data.columns import frame_of, is_data_set, is_frame, library_of, read_column, refused
+from ..data.labels import targets_like
+from ..data.lists import numbers_in, objects_in
 from ..data.rows import ChosenRows
+
+#: Libraries with columns that are no arrays.
+SERIES = ("pandas", "polars", "pyarrow")
+#: Hints at skorch's wrappers for records that cannot be split as they are, by name of the class.
+WRAPPERS = {
+    "dict": " Of a dict of arrays give skorch.helper.SliceDict(**X).",
+    "DataLoader": " Of a DataLoader give its data set: skorch.helper.SliceDataset(loader.dataset), and y.",
+    "Dataset": " Of a torch Dataset give skorch.helper.SliceDataset(dataset), and y.",
+}
+
+# --- estimators -------------------------------------------------------------------------------------------------------
 
 
 def with_parameters(estimator: Any, parameters: Mapping[str, Any]) -> Any:
@@ -16,6 +34,112 @@ def with_parameters(estimator: Any, parameters: Mapping[str, Any]) -> Any:
     if parameters:
         estimator.set_params(**parameters)
     return estimator
+
+
+def steps_of(estimator: Any) -> list[Any]:
+    """Active steps of a pipeline, at any depth; for other estimators the estimator alone."""
+    if type(estimator) is not Pipeline:
+        return [estimator]
+    found = [inner for _, step in estimator.steps if hasattr(step, "fit") for inner in steps_of(step)]
+    return found or [estimator]
+
+
+def parameter(estimator: Any, name: str) -> Any:
+    """Value of an estimator's parameter, or what its schema states instead; None if the parameter does not exist."""
+    facts: Mapping[str, Any] = getattr(estimator, "public_facts", {})
+    if name in facts:
+        return facts[name]
+    return estimator.get_params(deep=False).get(name) if hasattr(estimator, "get_params") else None
+
+
+def columns_read(estimator: Any) -> list[str]:
+    """One line for each column of each schema in an estimator; none without a schema.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted; models with a schema have a method of this name.
+    """
+    parts = [estimator, *estimator.get_params(deep=True).values()]
+    readers = [part for part in parts if not isinstance(part, type) and callable(getattr(part, "columns_read", None))]
+    return list(dict.fromkeys(line for reader in readers for line in reader.columns_read()))
+
+
+# --- the door ---------------------------------------------------------------------------------------------------------
+
+
+def records_for(X: Any, models: Sequence[Any]) -> Any:
+    """Records in a container for estimators of others: an array, or a data frame of pandas with NumPy's types.
+
+    A list becomes an array of objects where a step reads text or tables, else of numbers.
+
+    Raises
+    ------
+    TypeError
+        For a container that is not known.
+    """
+    library = library_of(X)
+    if is_frame(X):
+        return frame_of(X, [name for model in models for name in _listed(model)])
+    if library == "builtins":
+        return (objects_in if any(map(_reads_objects, models)) else numbers_in)(X, "X")
+    if library in SERIES:
+        return read_column(X).values
+    if library is None and not (issparse(X) or is_data_set(X)):
+        raise TypeError(f"{refused(X)}{how_to_wrap(X)}")
+    return X
+
+
+def targets_for(y: Any, models: Sequence[Any]) -> Any:
+    """Targets in an array: labels for a classifier, else numbers."""
+    if y is None or is_data_set(y):
+        return y
+    declared = [parameter(steps_of(model)[-1], "classes") for model in models]
+    known = [label for classes in declared if len(np.shape(classes)) == 1 for label in classes]
+    return targets_like(y, list(dict.fromkeys(known)) or None, not any(map(is_classifier, models)))
+
+
+def param_for(value: Any) -> Any:
+    """Parameter of ``fit``: a column of another library in NumPy's form, others as they are."""
+    return read_column(value).values if library_of(value) in SERIES and not is_frame(value) else value
+
+
+def kind_of(dtype: Any) -> str:
+    """NumPy's letter for a type of values; empty for objects, and where the type is unknown."""
+    if str(dtype).lower().startswith("str"):  # of pandas and polars; NumPy would see any objects
+        return "U"
+    found = getattr(dtype, "kind", "")
+    return "" if found == "O" else str(found)
+
+
+def how_to_wrap(records: Any) -> str:
+    """Hint for records that cannot be split as they are."""
+    names = [kind.__name__ for kind in type(records).__mro__]
+    return next(filter(None, map(WRAPPERS.get, names)), "")
+
+
+def _listed(model: Any) -> list[str]:
+    """Columns whose numbers must not be rounded, by the schemas of the steps."""
+    schemas = [parameter(step, "schema") for step in steps_of(model)]
+    entries = [entry for schema in schemas if isinstance(schema, Mapping) for entry in schema.items()]
+    return [
+        name for name, entry in entries if isinstance(entry, list) or (isinstance(entry, Mapping) and "values" in entry)
+    ]
+
+
+def _reads_objects(estimator: Any) -> bool:
+    """Return whether a step, or a part of one, takes other entries than numbers: it reads each of them by itself."""
+    for step in steps_of(estimator):
+        tags, parts = get_tags(step).input_tags, step.transformer_list if type(step) is FeatureUnion else ()
+        reads = type(step) is ColumnTransformer or tags.categorical or tags.string or tags.dict
+        if reads or parameter(step, "schema") is not None:
+            return True
+        if any(_reads_objects(part) for _, part in parts if hasattr(part, "fit")):
+            return True
+    return False
+
+
+# --- behind it --------------------------------------------------------------------------------------------------------
 
 
 def n_records(X: Any) -> int:

@@ -1,28 +1,81 @@
-"""Rehearsal before a fit spends: candidates are trained and scored on records made up from public facts.
+"""Candidates on public or made-up records: a dry run, and the rehearsal before a fit spends.
 
-It takes the whole way, through a process of its own. Errors are shown in full: no private record is near.
+Both take the whole way, a rehearsal through a process of its own. Errors are shown in full: no private record is near.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from .._process import rehearsing
-from ._dry_run import job_in_the_open
 from ._private_fit import PrivateFit
 from ._public_work import in_the_open
-from ._records import n_records
-from ._synthetic_records import NothingKnownError, made_up_like
+from ._records import columns_read, n_records
+from ._synthetic_records import NothingKnownError, made_up
 from ._types import Candidate
-from .execution.job import Job
-from .execution.tasks import in_task, is_leak, would_leak
+from .execution.job import Job, Split
+from .execution.randomness import Randomness
+from .execution.workers import in_task, is_leak, would_leak
 from .planning.arguments import is_per_record
-from .planning.container_facts import ContainerFacts
+from .planning.first_look import FitData
 from .planning.plan import Plan
-from .strategies.base import Strategy
+from .strategies.base import Strategy, drawn_candidates
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """A candidate that was trained and scored on public records.
+
+    Parameters
+    ----------
+    params : dict
+        The candidate.
+    score : float
+        Its score on the records that it was trained on, with as much noise as in ``fit``.
+    columns : tuple of str
+        One line for each column, as the schema is understood; empty without a schema.
+    """
+
+    params: Candidate
+    score: float
+    columns: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return "\n  ".join([f"DryRun(params={dict(self.params)!r}, score={self.score!r})", *self.columns])
+
+
+def examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[Any, Any]:
+    """The caller's public records, or made-up ones."""
+    if X is not None:
+        return X, y
+    if y is not None:
+        raise ValueError("Found y_example without X_example. Give both, or none to have records made up.")
+    return made_up(strategy.search.estimator, strategy.scorer(public))
+
+
+def job_in_the_open(plan: Plan, X: Any, y: Any, **given: Any) -> Job:
+    """Job in which all records train and all records are scored."""
+    n = n_records(X)
+    return Job(recipe=plan.recipe, split=Split(folds=[(np.arange(n),) * 2], n_scored=[n]), X=X, y=y, **given)
+
+
+def dry_run(strategy: Strategy, plan: Plan, job: Job) -> DryRun:
+    """Train, score and prepare for release one candidate, as ``fit`` would."""
+    (candidate,) = drawn_candidates(plan, 1, Randomness())
+    score = strategy.dry(plan, job, candidate)
+    if not math.isfinite(score):
+        raise ValueError(
+            f"The score of {candidate!r} is {score}, which counts as a failure. Give other parameters, or a scorer "
+            "whose values are finite."
+        )
+    return DryRun(candidate, score, tuple(columns_read(strategy.search.estimator)))
+
 
 #: Most families of which one candidate is rehearsed.
 MOST_FAMILIES = 20
@@ -36,7 +89,7 @@ NOTE = (
 CONFINED = "Candidates may write to temporary files alone (tempfile), and have no network."
 
 
-def rehearse(fit: PrivateFit, X: ContainerFacts, y: ContainerFacts | None) -> str | None:
+def rehearse(fit: PrivateFit, seen: FitData) -> str | None:
     """Train and score one candidate of each family on records made up from public facts; nothing is spent.
 
     Returns
@@ -50,7 +103,8 @@ def rehearse(fit: PrivateFit, X: ContainerFacts, y: ContainerFacts | None) -> st
         The error of an attempt, with a note, if every one of several attempts fails.
     """
     try:
-        made_X, made_y = made_up_like(fit.strategy.search.estimator, fit.plan.recipe.scorer, X, y)
+        like = seen.empty_X, seen.empty_y
+        made_X, made_y = made_up(fit.strategy.search.estimator, fit.plan.recipe.scorer, like)
     except NothingKnownError as error:
         return str(error)
     n, params = n_records(made_X), {}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypedDict
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..adapters import Adapter
 from ..adapters.adapter import ExtrapolationRule
-from ..adapters.declared_guarantee import Declared
 from ..privacy._types import Neighboring
 from ..scoring import Noise
 
@@ -21,35 +19,14 @@ Candidate: TypeAlias = Mapping[str, Any]
 Distributions: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str
 #: (estimator, X, y) to a number, greater is better: a scorer of scikit-learn, or a private scorer.
 Scorer: TypeAlias = Callable[[Any, Any, Any], float]
+#: A search, whose parameters count.
+Parameters: TypeAlias = Any
 #: A seed for one random draw; None takes fresh entropy of the operating system.
 Seed: TypeAlias = np.random.SeedSequence | None
 #: Public X and y.
 PublicData: TypeAlias = tuple[Any, Any]
 #: Extrapolation of parameters to more records: a word, a function of a value and two sizes, or a rule for each name.
 Extrapolate: TypeAlias = str | Callable[[Any, float, float], Any] | Mapping[str, ExtrapolationRule]
-
-
-class Workers(TypedDict):
-    """The user's settings of workers, as joblib's ``Parallel`` takes them."""
-
-    n_jobs: int | None
-    pre_dispatch: int | str
-
-
-class Parameters(Protocol):
-    """Parameters of every search; each strategy adds its own."""
-
-    estimator: Any
-    epsilon: float | None
-    delta: float | None
-    scoring: str | Scorer | None
-    guarantee: Declared | None
-    n_jobs: int | None
-    pre_dispatch: int | str
-    error_score: float | str
-    verbose: int
-    random_state: int | np.random.RandomState | None
-    checkpoint: str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from ..adapters.declared_guarantee import Declared
-from ..ledger import PrivacyLedger
 from ..privacy import Guarantee, GumbelNoise, PrivacyError, noisy_max
 from ..privacy.spent import Component
 from ._base import BasePrivateSearch
-from ._types import Candidate, Distributions, Scorer
+from ._types import Candidate, Distributions
 from .execution.candidate_utilities import sensitivity
-from .execution.job import Job
-from .execution.outcome import Outcome
+from .execution.job import Job, Outcome
 from .execution.progress import Progress
 from .execution.randomness import Randomness
 from .planning.arguments import BUDGET, PARTS
@@ -32,6 +27,7 @@ from .strategies.sample_and_aggregate import SampleAndAggregate, count_trainings
 SHARE = 0.3
 
 
+@dataclass(eq=False, repr=False)
 class DPGridSearchCV(BasePrivateSearch):
     """The private ``GridSearchCV``: try every candidate, choose one by a noisy maximum, and train it once.
 
@@ -63,7 +59,7 @@ class DPGridSearchCV(BasePrivateSearch):
         the final training, where the estimator's noise can be scaled. "same": as in the final training.
     guarantee : Guarantee or callable, optional
         Guarantee of one fit, on the caller's word.
-    n_jobs, pre_dispatch : int, int or str
+    n_jobs : int, optional
         As in scikit-learn; one task per part.
     error_score : float, default=nan
         Score on a part of a candidate that fails there; nan is 0, the worst.
@@ -113,7 +109,13 @@ class DPGridSearchCV(BasePrivateSearch):
     1.5
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    param_grid: Distributions
+    _: KW_ONLY
+    selection_epsilon: float | None = None
+    n_parts: int | None = None
+    part_noise: str = "scaled"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BasePrivateSearch._parameter_constraints,
         "param_grid": [dict, list, StrOptions({"auto"})],
         "selection_epsilon": BUDGET,
@@ -121,45 +123,6 @@ class DPGridSearchCV(BasePrivateSearch):
         "part_noise": [StrOptions({"scaled", "same"})],
     }
     _parameter_constraints.pop("score_noise")
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Distributions,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        scoring: str | Scorer | None = None,
-        selection_epsilon: float | None = None,
-        n_parts: int | None = None,
-        part_noise: str = "scaled",
-        guarantee: Declared | None = None,
-        n_jobs: int | None = None,
-        pre_dispatch: int | str = "2*n_jobs",
-        error_score: float | str = np.nan,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        ledger: PrivacyLedger | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        rehearse: bool = True,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.selection_epsilon = selection_epsilon
-        self.n_parts = n_parts
-        self.part_noise = part_noise
-        self.guarantee = guarantee
-        self.n_jobs = n_jobs
-        self.pre_dispatch = pre_dispatch
-        self.error_score = error_score
-        self.verbose = verbose
-        self.random_state = random_state
-        self.ledger = ledger
-        self.checkpoint = checkpoint
-        self.rehearse = rehearse
 
     def _strategy(self) -> GridStrategy:
         return GridStrategy(self)

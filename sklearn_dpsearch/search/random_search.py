@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import numbers
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..adapters.declared_guarantee import Declared
-from ..ledger import PrivacyLedger
 from ..privacy import CountDistribution, Fixed, Guarantee, best_of
 from ..privacy.count_distributions.distributions import as_count_distribution
-from ..scoring.held_out import validation_for
-from ..scoring.validation import all_numbers
+from ..scoring.validation import all_numbers, validation_for
 from ._base import BasePrivateSearch
-from ._types import Candidate, Distributions, Scorer, Seed
-from .execution.job import FinalTraining, Job, Split
+from ._types import Candidate, Distributions, Seed
+from .execution.job import FinalTraining, Job, Outcome, Split
 from .execution.models import fresh, train_last
-from .execution.outcome import Outcome
 from .execution.progress import Progress
 from .execution.randomness import Randomness
 from .execution.runs import Run
 from .planning.arguments import RUNS
 from .planning.plan import Facts, Plan, runs_of, said_of
-from .strategies.best_of import BestOfStrategy, CostOfRuns, all_of
+from .strategies.base import BestOfStrategy, CostOfRuns, all_of
 
 
+@dataclass(eq=False, repr=False)
 class DPRandomSearchCV(BasePrivateSearch):
     """Random search that is differentially private as a whole: the best of a random number of private runs.
 
@@ -72,7 +67,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         "all": a fixed number of runs (integer ``n_iter``), every score released, accounted by composition.
     guarantee : Guarantee or callable, optional
         Guarantee of one fit, on the caller's word: a guarantee, or a callable (estimator, n_samples) to guarantee.
-    n_jobs, pre_dispatch : int, int or str
+    n_jobs : int, optional
         As in scikit-learn.
     error_score : float, default=nan
         Score of a candidate that fails; nan is the worst.
@@ -122,7 +117,16 @@ class DPRandomSearchCV(BasePrivateSearch):
     0.233
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    param_distributions: Distributions
+    _: KW_ONLY
+    n_iter: float | CountDistribution = 10
+    score_noise: Guarantee | str = "match"
+    cv: Any = None
+    refit: bool | str = "winner"
+    tuning_share: float | None = None
+    release: str = "best"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
         "n_iter": RUNS,
@@ -130,51 +134,6 @@ class DPRandomSearchCV(BasePrivateSearch):
         "tuning_share": [Interval(numbers.Real, 0, None, closed="neither"), None],
         "release": [StrOptions({"best", "all"})],
     }
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_distributions: Distributions,
-        *,
-        n_iter: float | CountDistribution = 10,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        scoring: str | Scorer | None = None,
-        score_noise: Guarantee | str = "match",
-        cv: Any = None,
-        refit: bool | str = "winner",
-        tuning_share: float | None = None,
-        release: str = "best",
-        guarantee: Declared | None = None,
-        n_jobs: int | None = None,
-        pre_dispatch: int | str = "2*n_jobs",
-        error_score: float | str = np.nan,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        ledger: PrivacyLedger | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        rehearse: bool = True,
-    ) -> None:
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.n_iter = n_iter
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.score_noise = score_noise
-        self.cv = cv
-        self.refit = refit
-        self.tuning_share = tuning_share
-        self.release = release
-        self.guarantee = guarantee
-        self.n_jobs = n_jobs
-        self.pre_dispatch = pre_dispatch
-        self.error_score = error_score
-        self.verbose = verbose
-        self.random_state = random_state
-        self.ledger = ledger
-        self.checkpoint = checkpoint
-        self.rehearse = rehearse
 
     def _strategy(self) -> RandomStrategy:
         return RandomStrategy(self, self._distribution())

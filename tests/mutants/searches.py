@@ -35,7 +35,7 @@ MUTANTS = [
     Mutant(
         name="a door for whatever looks like an array",
         mistake="Any object with __array__ is read as an array: what it gives for one record may depend on others.",
-        file="search/planning/first_look.py",
+        file="search/_records.py",
         old="    if library is None and not (issparse(X) or is_data_set(X)):\n",
         new="    if library is None and not hasattr(X, '__array__') and not (issparse(X) or is_data_set(X)):\n",
         tests=("search/test_large_data.py::test_what_only_looks_like_an_array_is_refused_before_anything_is_spent",),
@@ -69,7 +69,7 @@ MUTANTS = [
     Mutant(
         name="K capped by the search",
         mistake="A search runs no more than 20 candidates whatever it drew.",
-        file="search/strategies/best_of.py",
+        file="search/strategies/base.py",
         old="drawn_candidates(plan, plan.distribution.sample(source.bits), source)",
         new="drawn_candidates(plan, min(20, plan.distribution.sample(source.bits)), source)",
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_distribution_drew",),
@@ -78,7 +78,7 @@ MUTANTS = [
     Mutant(
         name="one run more",
         mistake="1 + K runs, accounted as K.",
-        file="search/strategies/best_of.py",
+        file="search/strategies/base.py",
         old="drawn_candidates(plan, plan.distribution.sample(source.bits), source)",
         new="drawn_candidates(plan, 1 + plan.distribution.sample(source.bits), source)",
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_distribution_drew",),
@@ -208,9 +208,9 @@ MUTANTS = [
     Mutant(
         name="rehearsed on private records",
         mistake="A rehearsal, whose errors are shown in full, is given the records and not only their public facts.",
-        file="search/planning/container_facts.py",
-        old="empty = values[:0] if isinstance(values, np.ndarray) or is_frame(values) else None",
-        new="empty = values",
+        file="search/planning/first_look.py",
+        old="    return values[:0] if plain else None",
+        new="    return values",
         tests=("search/test_rehearsal.py::test_only_names_shapes_and_types_are_read",),
     ),
     Mutant(
@@ -218,13 +218,13 @@ MUTANTS = [
         mistake="Made-up records begin with a given one.",
         file="search/_synthetic_records.py",
         old="    return made.reshape(n, *X.shape[1:])",
-        new="    made[0] = X[0].reshape(-1)\n    return made.reshape(n, *X.shape[1:])",
+        new="    made[0] = X.base[0].reshape(-1)\n    return made.reshape(n, *X.shape[1:])",
         tests=("search/test_rehearsal.py::test_only_names_shapes_and_types_are_read",),
     ),
     Mutant(
         name="only a rehearsal",
         mistake="Trainings take the few steps of a rehearsal when it is over.",
-        file="_process/shortened_training.py",
+        file="_process/containment.py",
         old="min(planned, STEPS) if _REHEARSING.get() else planned",
         new="min(planned, STEPS)",
         tests=("search/test_rehearsal.py::test_rehearse_false_trains_on_private_records_alone",),
@@ -368,7 +368,7 @@ MUTANTS = [
     Mutant(
         name="refit not composed",
         mistake="One more training of the winner on all records is free.",
-        file="search/strategies/best_of.py",
+        file="search/strategies/base.py",
         old="*(again if self.refit else ())",
         new="*()",
         tests=("search/test_random_search.py::test_a_refit_is_composed_and_trained_on_everything",),
@@ -393,7 +393,7 @@ MUTANTS = [
     Mutant(
         name="all released at the price of the best",
         mistake="Every run's score is released and charged as the best of K.",
-        file="search/strategies/best_of.py",
+        file="search/strategies/base.py",
         old="return compose(*[one_run] * number)",
         new='return best_of(one_run, __import__("sklearn_dpsearch").privacy.Fixed(number))',
         tests=("search/test_runs.py::test_all_runs_released_cost_their_composition",),
@@ -538,7 +538,7 @@ MUTANTS = [
     Mutant(
         name="steps fitted on private records",
         mistake="An encoder with given categories keeps the type of a private column, which one missing value changes.",
-        file="adapters/composites.py",
+        file="adapters/pipelines.py",
         old="        fit_by_parameters(model)\n",
         new="",
         tests=("adapters/test_steps_by_parameters.py",),
@@ -546,7 +546,7 @@ MUTANTS = [
     Mutant(
         name="a table encoder that learns",
         mistake="A subclass of the table encoder, which may learn its ranges, counts as one that learns nothing.",
-        file="adapters/stateless_steps.py",
+        file="adapters/steps_by_parameters.py",
         old="    if (type(part).__module__, type(part).__name__) in OWN_THAT_LEARN_NOTHING:",
         new="    if any((k.__module__, k.__name__) in OWN_THAT_LEARN_NOTHING for k in type(part).__mro__):",
         tests=("search/test_tables.py::test_a_step_that_may_learn_is_refused_and_pointed_to_the_schema",),
@@ -665,7 +665,7 @@ MUTANTS = [
     Mutant(
         name="refit charged like a candidate",
         mistake="The refit loses more than the candidates, and is charged like one of them.",
-        file="search/strategies/best_of.py",
+        file="search/strategies/base.py",
         old='Component(name="refit of the winner on all records", guarantee=final.worst)',
         new='Component(name="refit of the winner on all records", guarantee=promises.worst)',
         tests=("search/test_subset_validated.py::test_a_refit_may_lose_more_or_less_than_the_candidates",),
@@ -681,7 +681,7 @@ MUTANTS = [
     Mutant(
         name="unknown share without its scores",
         mistake="A plan for an unknown number of records counts the trainings alone.",
-        file="scoring/held_out.py",
+        file="scoring/validation.py",
         old="return (Exposure(1, 0), Exposure(0, 1))",
         new="return (Exposure(1, 0),)",
         tests=("scoring/test_held_out.py::test_what_is_stated_without_a_number_of_records_covers_every_share",),
@@ -734,9 +734,9 @@ MUTANTS = [
     Mutant(
         name="error text quoted",
         mistake="An error of a worker is shown with what it says.",
-        file="search/execution/tasks.py",
+        file="search/execution/workers.py",
         old="        problem = why(error)\n",
-        new='        problem = RuntimeError(f"The candidates could not be run by joblib: {error} {error.__cause__}")\n',
+        new='        problem = RuntimeError(f"The candidates could not be run: {error} {error.__cause__}")\n',
         tests=("search/test_failures.py::test_every_search_says_so",),
     ),
     Mutant(
@@ -758,7 +758,7 @@ MUTANTS = [
     Mutant(
         name="released model states one run's ε",
         mistake="The winner says what its own training cost, not what choosing it did.",
-        file="search/execution/outcome.py",
+        file="search/execution/job.py",
         old="        model.privacy_spent_ = spent\n",
         new="        pass\n",
         tests=("search/test_nets.py::test_the_released_net_states_what_the_search_cost_not_its_own_training",),
@@ -774,21 +774,12 @@ MUTANTS = [
         seen="every search on joblib; Dask's transition log",
     ),
     Mutant(
-        name="half of the results of a cluster",
-        mistake="Where a cluster hands over fewer results than there were tasks, the best of those is released.",
-        file="search/execution/clusters.py",
-        old="    if len(results) != number:\n",
-        new="    if False:\n",
-        tests=("search/test_cluster.py::test_results_that_are_missing_are_not_mistaken_for_all",),
-        seen="a cluster after a worker was lost",
-    ),
-    Mutant(
         name="an exit of a candidate",
         mistake="What a candidate raises leaves the search if it is no Exception, with its text.",
-        file="search/execution/tasks.py",
+        file="search/execution/workers.py",
         old="    except BaseException as error:\n        leaks =",
         new="    except Exception as error:\n        leaks =",
-        tests=("search/test_nothing_leaks.py::test_whatever_a_candidate_raises_is_a_failing_candidate",),
+        tests=("search/test_failures.py::test_whatever_one_candidate_of_several_raises_leaves_the_others",),
         seen="every search: except Exception",
     ),
     Mutant(
@@ -829,8 +820,8 @@ MUTANTS = [
         name="private records as public ones",
         mistake="fit(X, y, X_public=X): candidates are scored on private records without noise.",
         file="search/planning/first_look.py",
-        old="    if public is private:\n        return True\n    both",
-        new="    if public is private:\n        return False\n    both",
+        old="    return public is private or (arrays and np.may_share_memory(public, private))\n",
+        new="    return False\n",
         tests=("search/test_first_look.py::test_public_data_that_is_none",),
     ),
     # --- estimators -----------------------------------------------------------------------------------------------
@@ -998,7 +989,7 @@ MUTANTS = [
     Mutant(
         name="a bar over candidates",
         mistake="A progress bar counts the runs of a random search, and shows K.",
-        file="search/strategies/best_of.py",
+        file="search/strategies/base.py",
         old="            progress.secret_runs()\n",
         new='            progress.public_runs("tuning", len(candidates))\n',
         tests=("search/test_progress.py::test_what_is_shown_is_the_same_for_one_run_and_for_forty",),
@@ -1031,7 +1022,7 @@ MUTANTS = [
     Mutant(
         name="one noise for two tables",
         mistake="A search that goes on after a crash takes other records, and the noise of the first.",
-        file="search/_fingerprint.py",
+        file="search/_resuming.py",
         old="for name, value in records.items()},",
         new="for name, value in ()},",
         tests=("search/test_resuming.py::test_another_search_is_refused_and_the_first_can_still_go_on",),
@@ -1116,7 +1107,7 @@ MUTANTS = [
     Mutant(
         name="values without their names",
         mistake="Of a data frame the values alone are compared: the same noise meets rows that have other names.",
-        file="search/_fingerprint.py",
+        file="search/_resuming.py",
         old="return [np.asarray(value.index), *(",
         new="return [*(",
         tests=("search/test_resuming.py::test_what_lies_beside_the_values_of_records_is_compared_too",),

@@ -9,7 +9,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_mechanism
 
 from sklearn_dpsearch.privacy import GaussianDP
-from sklearn_dpsearch.scoring.discrete_gaussian_profile import (
+from sklearn_dpsearch.scoring.noise import (
     LARGEST_SUM,
     _integrated,
     _summed,

@@ -13,7 +13,7 @@ import pytest
 
 from sklearn_dpsearch.privacy import ZCDP
 from sklearn_dpsearch.scoring import DiscreteGaussianNoise, DiscreteLaplaceNoise, Sensitivity
-from sklearn_dpsearch.scoring.discrete_gaussian_profile import shifted_profile
+from sklearn_dpsearch.scoring.noise import shifted_profile
 from sklearn_dpsearch.scoring.noise_matching import matched_noise
 
 from .distributions import EPSILONS, gaussian_masses, hockey_stick, moved

@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, search_space
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.privacy import GaussianDP
-from sklearn_dpsearch.scoring.public_facts import stated_facts
+from sklearn_dpsearch.scoring.named_scorers import stated_facts
 
 from .boosting_toys import SCHEMA, SEARCHES, SPACE, TABLE, classifier, regressor
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from concurrent.futures import Future
@@ -16,16 +17,10 @@ from joblib._parallel_backends import LokyBackend
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.search.execution import clusters
-from sklearn_dpsearch.search.execution.clusters import (
-    LOST,
-    ResultsLost,
-    at_once,
-    complete,
-    in_spite_of_losses,
-    number_of_workers,
-    raise_if_lost,
-)
+from sklearn_dpsearch.search import private_process
+from sklearn_dpsearch.search.execution import workers
+from sklearn_dpsearch.search.execution.workers import Cluster, workplace
+from sklearn_dpsearch.search.private_process import VALUE
 
 from .toys import NoisyCentroids, two_blobs
 
@@ -34,57 +29,58 @@ ROOT = Path(__file__).parents[2]
 FULL = pytest.mark.skipif(os.environ.get("SKLEARN_DPSEARCH_FULL") != "1", reason="takes long: SKLEARN_DPSEARCH_FULL=1")
 
 
-def test_lost_records_are_sent_again_but_not_for_ever(monkeypatch):
-    monkeypatch.setattr(clusters, "PAUSES", (0.0, 0.0))
+class FutureCancelledError(Exception):
+    """Named like an error of Dask."""
 
-    class FutureCancelledError(Exception):
-        pass
 
-    lost = iter([True, True, False])
+class Client:
+    """A cluster that loses everything some times."""
 
-    def work():
-        if next(lost):
-            raise FutureCancelledError
-        return "done"
+    loop = None
 
-    assert in_spite_of_losses(work) == "done"
-    lost = iter([True] * 9)
-    with pytest.raises(FutureCancelledError):
-        in_spite_of_losses(work)
-    assert sum(lost) >= 3
+    def __init__(self, losses, lost=FutureCancelledError):
+        self.losses, self.lost, self.sent = losses, lost, 0
+
+    def scatter(self, content, hash):
+        self.sent += 1
+        return Future()
+
+    def submit(self, work, *given, pure):
+        future = Future()
+        future.key = id(future)
+        if given and self.losses:
+            self.losses -= 1
+            future.set_exception(self.lost())
+        else:
+            future.set_result(VALUE + pickle.dumps("done"))
+        return future
+
+
+@pytest.fixture
+def no_pause(monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("distributed.as_completed", lambda sent, loop: sent)
+    monkeypatch.setattr(workers, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(private_process, "content_for_workers", lambda: None)
+
+
+def test_lost_records_are_sent_again_but_not_for_ever(no_pause):
+    client = Client(2)
+    assert Cluster(client=client).run([str]) == ["done"]
+    assert client.sent == 3
+    with pytest.raises(client.lost):
+        Cluster(client=Client(9, client.lost)).run([str])
+    once = Client(9, ZeroDivisionError)
     with pytest.raises(ZeroDivisionError):
-        in_spite_of_losses(lambda: 1 / 0)
-
-
-def test_errors_for_which_joblib_would_wait_are_raised():
-    done, failed, at_work, cancelled = (Future() for _ in range(4))
-    done.set_result(1)
-    failed.set_exception(ZeroDivisionError())
-    cancelled.cancel()
-    raise_if_lost(with_futures([done, at_work, cancelled, None], [done, at_work, cancelled]))
-    with pytest.raises(ZeroDivisionError):
-        raise_if_lost(with_futures([at_work, failed], []))
-    with pytest.raises(ResultsLost):
-        raise_if_lost(with_futures([at_work], [done, failed]))
-    raise_if_lost(SimpleNamespace(_jobs=[SimpleNamespace(job=object())], _backend=object()))
-
-
-def with_futures(of_tasks, of_arguments):
-    """Parallel call on joblib's backend for Dask, as far as it is looked at."""
-    sent = SimpleNamespace(_data={number: ("reference", future) for number, future in enumerate(of_arguments)})
-    tasks = [SimpleNamespace(job=future) for future in of_tasks]
-    return SimpleNamespace(_jobs=tasks, _backend=SimpleNamespace(call_data_futures=sent))
-
-
-def test_results_that_are_missing_are_not_mistaken_for_all():
-    assert complete([1, 2], 2) == [1, 2]
-    with pytest.raises(ResultsLost):
-        complete([1], 2)
-    assert ResultsLost.__name__ in LOST
+        Cluster(client=once).run([str])
+    assert once.sent == 1
 
 
 class Growing(LokyBackend):
     """A cluster of two workers now, whatever the user asks for."""
+
+    client = SimpleNamespace(scheduler=SimpleNamespace(address="tcp://here"), security=None)
+    submit_kwargs, wait_for_workers_timeout = {}, 10.0
 
     def effective_n_jobs(self, n_jobs):
         return 2
@@ -96,11 +92,8 @@ register_parallel_backend("growing", Growing)
 
 def test_a_cluster_that_grows_is_given_as_much_as_n_jobs_says():
     with parallel_config("growing"):
-        assert [number_of_workers(n_jobs) for n_jobs in (None, -1, 1, 6)] == [2, 2, 1, 6]
-        assert at_once({"n_jobs": 6, "pre_dispatch": "2*n_jobs"})["pre_dispatch"] == "all"
-        assert at_once({"n_jobs": 6, "pre_dispatch": 3})["pre_dispatch"] == 3
-    assert [number_of_workers(n_jobs) for n_jobs in (None, 1, 6)] == [1, 1, 6]
-    assert at_once({"n_jobs": 6, "pre_dispatch": "2*n_jobs"})["pre_dispatch"] == "2*n_jobs"
+        assert [workplace(n_jobs).number for n_jobs in (None, -1, 1, 6)] == [2, 2, 1, 6]
+    assert [workplace(n_jobs).number for n_jobs in (None, 1, 6)] == [1, 1, 6]
 
 
 def told_by(script):
@@ -121,7 +114,6 @@ def test_a_search_on_two_worker_processes_is_the_same_search_and_sends_records_o
     told, _ = told_by("on_a_cluster")
     all_are_the_same = dict.fromkeys(("random", "subset", "grid", "threshold", "doubling"), True)
     assert told["same"] == told["after a loss"] == all_are_the_same
-    assert told["sent again"]  # by joblib alone such a search waits for ever, as the next task does
     assert "ended before their tasks did" in told["given up"]
     assert told["sent"] < 5  # times the records: to two workers, and what else goes over the line; 16 tasks and more
     assert told["same from a file"]
@@ -141,23 +133,6 @@ def test_a_search_on_a_cluster_that_grows_and_loses_all_its_workers_is_the_same_
     assert told["nets"]
     assert told["plans"] == [1, 0]  # here, and on the workers
     assert told["after the loss of all"]
-
-
-@pytest.mark.slow
-@FULL
-def test_nothing_private_is_left_on_a_cluster_whatever_happens():
-    told, written = told_by("left_on_a_cluster")
-    assert told["on the disk meanwhile"]
-    assert told["failures"] == {
-        "leaking": "LeakingEstimatorError",
-        "unwritable estimator": "PrivacyError",
-        "unreadable estimator": "PrivateProcessError",
-        "unwritable model": "PrivacyError",
-        "unreadable model": "PrivateProcessError",
-    }
-    assert told["left"] == 0
-    assert told["on the disk"] == told["in the state"] == []
-    assert not [mark for mark in ("blabbed", "0.12345678", "canary", "Run(score", "Split(") if mark in written]
 
 
 def test_an_untested_backend_costs_nothing():

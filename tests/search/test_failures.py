@@ -1,4 +1,4 @@
-"""What joblib could not do is told by kind, in fixed words; no word of the error itself, which may quote a record."""
+"""What workers could not do is told by kind, in fixed words; no word of the error itself, which may quote a record."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import traceback
 import pytest
 
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.search.execution import tasks as _tasks
-from sklearn_dpsearch.search.execution.failures import why
+from sklearn_dpsearch.search.execution.workers import LeakDetected, Threads, attempt, why
 from sklearn_dpsearch.search.private_process import EndedError
 
 from .toys import SEARCHES, NoisyCentroids, search_of, two_blobs
@@ -46,20 +45,34 @@ def test_names_of_classes_are_not_told_either():
     assert "17" not in str(why(error))
 
 
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit, MemoryError, ValueError])
+def test_whatever_one_candidate_of_several_raises_leaves_the_others(error):
+    def work():
+        raise error(SECRET)
+
+    assert attempt(work) is None
+    assert attempt(lambda: "done") == "done"
+
+
+def test_a_leak_ends_the_search():
+    def work():
+        raise type("PrivacyLeakWarning", (Warning,), {})(SECRET)
+
+    with pytest.raises(LeakDetected) as caught:
+        attempt(work)
+    assert caught.value.__context__ is None
+
+
 @pytest.mark.usefixtures("in_place")
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("name", ["memory", "anything else"])
 def test_every_search_says_so(kind, name, monkeypatch):
     error, message = FAILURES[name]
 
-    class Broken:
-        def __init__(self, **_):
-            pass
+    def broken(workers, tasks, counter):
+        raise error
 
-        def __call__(self, tasks):
-            raise error
-
-    monkeypatch.setattr(_tasks, "Counted", Broken)
+    monkeypatch.setattr(Threads, "run", broken)
     with pytest.raises(RuntimeError, match=message) as caught:
         search_of(kind, NoisyCentroids(), {"shrink": [0.0, 0.5]}, random_state=0).fit(X, y)  # some coins allow no run
     assert SECRET not in "".join(traceback.format_exception(caught.value, chain=True))

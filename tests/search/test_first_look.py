@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
@@ -90,17 +91,15 @@ def test_weights_of_another_length(make, name):
     refused(search, f"{name} with 7 entries for 400 records", **{name: np.ones(7)})
 
 
-@pytest.mark.parametrize(
-    ("name", "error", "match"),
-    [
-        ("svc__typo", TypeError, "SVC.fit got an unexpected keyword argument 'typo'"),
-        ("normalizer__typo", TypeError, "typo"),
-        ("svm__sample_weight", ValueError, "steps .*'svc'.*name of a step"),
-        ("typo", ValueError, "'typo' for a pipeline"),
-    ],
-)
-def test_fit_parameters_that_no_step_takes(make, name, error, match):
-    refused(make(make_pipeline(Normalizer(), SVC()), {}, guarantee=DECLARED), match, error, **{name: 1})
+def test_weights_come_in_the_form_of_numpy(make):
+    class Weighed(NoisyCentroids):
+        def fit(self, X, y, sample_weight):
+            assert type(sample_weight) is np.ndarray
+            assert sample_weight.dtype == np.float64
+            return super().fit(X, y)
+
+    weights = pd.Series(np.ones(400), dtype="Float64")
+    make(Weighed(), {}, guarantee=DECLARED, random_state=0).fit(X, y, sample_weight=weights)
 
 
 def test_records_of_one_dimension(make):
@@ -142,17 +141,6 @@ def test_labels_of_another_kind_than_the_declared_classes(make, classes, labels,
     refused(make(Bounded(classes=classes), {}), match, y=labels)
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        Bounded(bounds=([-1] * 3, [1] * 3)),
-        make_pipeline(Normalizer(), Bounded(bounds=(np.zeros(5), np.ones(5)))),
-    ],
-)
-def test_bounds_for_another_number_of_features(make, estimator):
-    refused(make(estimator, {}), r"bounds of Bounded for \d features, but X has 2")
-
-
 @pytest.mark.slow
 def test_a_failure_never_wins_whatever_its_score():
     """Losses are negative: with error_score=0 every failure was better than every model."""
@@ -188,7 +176,7 @@ def seen_of(estimator, X, y):
 @pytest.mark.parametrize("last", [3, 3.5, True, None, "secret"])
 def test_no_record_of_a_list_decides_how_others_are_read(last):
     seen = seen_of(LogisticRegression(), [[2**53 + 1, 1], [last, 2]], [0, 1])
-    assert seen.X.dtype == seen.facts_of_X.dtype == np.float64
+    assert seen.X.dtype == seen.empty_X.dtype == np.float64
     assert seen.X[0].tolist() == [2.0**53, 1.0]
 
 
@@ -220,7 +208,7 @@ def test_a_list_for_a_step_that_reads_text_or_tables_keeps_its_entries(step, X):
 @pytest.mark.parametrize("last", [1, 1.0, True, 7, "secret", None])
 def test_no_label_of_a_list_decides_whether_a_fit_begins(last):
     seen = seen_of(Bounded(classes=[0, 1]), [[0.0, 0.0]] * 3, [0, 1, last])
-    assert seen.facts_of_y.dtype == np.int64
+    assert seen.y.dtype == seen.empty_y.dtype == np.int64
     assert seen.y[:2].tolist() == [0, 1]
 
 

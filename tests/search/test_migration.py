@@ -29,7 +29,6 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import PrivacyError, PureDP
-from sklearn_dpsearch.scoring import private_scorer
 from sklearn_dpsearch.scoring.validation import BLIND, LOOKS_AT
 
 from .toys import SEARCHES, NoisyCentroids, Untouchable, search_of, some_labels, two_blobs
@@ -312,27 +311,3 @@ def test_bagging_seeds_its_searches_and_their_statements_say_that_it_voids_the_g
         )
     for part in VotingClassifier(searches("random")).fit(X, NAMES).estimators_:
         assert not any("voids" in text for text in part.privacy_spent_.assumptions)
-
-
-class Declared(NoisyCentroids):
-    """Knows the labels that there are."""
-
-    def __init__(self, classes=None, epsilon=1.0, shrink=0.0, random_state=None):
-        super().__init__(epsilon=epsilon, shrink=shrink, random_state=random_state)
-        self.classes = classes
-
-
-@pytest.mark.parametrize("ensemble", ["voting", "stacking", "bagging"])
-def test_declared_names_inside_an_ensemble_are_told_that_numbers_come(ensemble):
-    named = DPRandomSearchCV(Declared(["no", "yes"]), SPACE, n_iter=2)
-    with pytest.raises(ValueError, match=r"(?s)Inside VotingClassifier.*numbers.*that occur.*classes=range\(2\) there"):
-        ENSEMBLES[ensemble]([("one", named)]).fit(X, NAMES)
-    numbered = DPRandomSearchCV(Declared(range(2)), SPACE, n_iter=2)
-    assert set(ENSEMBLES[ensemble]([("one", numbered)]).fit(X, NAMES).predict(X)) <= {"no", "yes"}
-
-
-def test_a_score_that_names_labels_is_told_the_same():
-    one = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=2, scoring=private_scorer("f1", pos_label="yes"))
-    with pytest.raises(PrivacyError, match="(?s)'yes'.*Inside VotingClassifier.*name labels by their places there"):
-        VotingClassifier([("one", one)]).fit(X, NAMES)
-    assert one.fit(X, NAMES).best_score_ >= 0

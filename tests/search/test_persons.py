@@ -17,6 +17,7 @@ from sklearn_dpsearch.privacy import PrivacyError, PureDP
 from sklearn_dpsearch.search._persons import in_records
 from sklearn_dpsearch.search.execution.job import FinalTraining, Split
 from sklearn_dpsearch.search.execution.randomness import Randomness
+from sklearn_dpsearch.search.execution.workers import Threads
 
 from .boosting_toys import SEARCHES, SPACE, TABLE, classifier
 from .toys import Untouchable
@@ -33,7 +34,7 @@ def split_of(search, **given):
     work, _ = search._prepared(TABLE, TABLE["pay"], None, None, {"groups": GROUPS, **given})
     assert work.n_samples == N_PERSONS
     candidates = work.strategy.candidates(work.plan, Randomness(0))
-    return work.job(candidates, Randomness(1)).split, work
+    return work.job(candidates, Randomness(1), Threads()).split, work
 
 
 @pytest.mark.parametrize("name", SEARCHES)

@@ -19,8 +19,7 @@ from sklearn_dpsearch.ledger import PrivacyLedger
 from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PureDP
 from sklearn_dpsearch.scoring import get_private_scorer, private_scorer
-from sklearn_dpsearch.search._synthetic_records import made_up_like
-from sklearn_dpsearch.search.planning.container_facts import facts_of
+from sklearn_dpsearch.search._synthetic_records import made_up
 from sklearn_dpsearch.search.planning.first_look import first_look
 
 from .toys import NoisyCentroids, two_blobs
@@ -133,6 +132,13 @@ def test_an_estimator_that_would_leak_is_found_before_it_does(tmp_path):
     assert error.__context__ is None
 
 
+def test_a_parameter_that_fit_does_not_take_costs_nothing():
+    search = DPRandomSearchCV(make_pipeline(NoisyCentroids()), {})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'typo'"):
+        search.fit(X, y, noisycentroids__typo=1)
+    assert not hasattr(search, "privacy_spent_")
+
+
 def test_every_family_is_rehearsed(tmp_path):
     class Broken(NoisyCentroids):
         def fit(self, X, y):
@@ -210,11 +216,16 @@ KINDS = {
 }
 
 
+def emptied(X, y=y):
+    """What a rehearsal is given of the records."""
+    seen = first_look(DPRandomSearchCV(MultinomialNB(), {}), [], ACCURACY, X, y, {})
+    assert seen.empty_X.shape[0] == seen.empty_y.shape[0] == 0
+    return seen.empty_X, seen.empty_y
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_names_shapes_and_types_are_read(kind):
-    given = [facts_of(KINDS[kind](values)) for values in (X, np.zeros_like(X))]
-    assert all(facts.empty is None or len(facts.empty) == 0 for facts in given)
-    made = [made_up_like(NoisyCentroids(), ACCURACY, facts, facts_of(y)) for facts in given]
+    made = [made_up(NoisyCentroids(), ACCURACY, emptied(KINDS[kind](values))) for values in (X, np.zeros_like(X))]
     first, second = (
         records.toarray() if kind == "sparse" else np.asarray(records) for records, _ in made
     )  # fmt: skip
@@ -229,21 +240,20 @@ def test_a_table_is_made_up_with_its_own_columns_and_types():
     more = frame_of(
         FRAME.assign(kind=pd.Categorical(FRAME["job"]), flag=FRAME["age"] > 30, size=FRAME["age"].astype("Int64"))
     )
-    made, targets = made_up_like(encoder, ACCURACY, facts_of(more), facts_of(y))
+    made, targets = made_up(encoder, ACCURACY, emptied(more))
     assert list(made.columns) == list(more.columns)
     assert list(made.dtypes) == list(more.dtypes)
     assert made["age"].between(18, 90).all()
     assert set(made["job"]) == {"clerk", "unknown"}
     assert set(targets) == {0, 1}
-    emptied = more.iloc[::-1].reset_index(drop=True)
-    pd.testing.assert_frame_equal(made, made_up_like(encoder, ACCURACY, facts_of(emptied), facts_of(y))[0])
+    others = more.iloc[::-1].reset_index(drop=True)
+    pd.testing.assert_frame_equal(made, made_up(encoder, ACCURACY, emptied(others))[0])
 
 
 def test_columns_chosen_by_type_are_made_up_by_type():
     chosen = ColumnTransformer([("all", "passthrough", lambda table: ["a"])])
-    made, _ = made_up_like(
-        make_pipeline(chosen, NoisyCentroids()), ACCURACY, facts_of(pd.DataFrame({"a": [0.5], "b": ["x"]})), facts_of(y)
-    )
+    table = pd.DataFrame({"a": [0.5], "b": ["x"]})
+    made, _ = made_up(make_pipeline(chosen, NoisyCentroids()), ACCURACY, emptied(table, y[:1]))
     assert list(made.columns) == ["a", "b"]
     assert made["a"].dtype == float
 
@@ -257,7 +267,7 @@ def test_columns_chosen_by_type_are_made_up_by_type():
     ],
 )
 def test_targets_are_of_the_given_type(target, labels):
-    _, made = made_up_like(NoisyCentroids(), ACCURACY, facts_of(X), facts_of(target))
+    _, made = made_up(NoisyCentroids(), ACCURACY, emptied(X[: len(target)], target))
     assert set(np.asarray(made).ravel().tolist()) == labels
     assert made.dtype == target.dtype
     assert made.shape[1:] == target.shape[1:]

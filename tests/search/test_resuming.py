@@ -32,11 +32,11 @@ from sklearn_dpsearch._disk.durable import write_whole
 from sklearn_dpsearch._disk.secret_folder import DONE, LOCK, README, RELEASE
 from sklearn_dpsearch._disk.store import DIGEST, KeyedFile, Store, place
 from sklearn_dpsearch.privacy import BudgetExceededError, Geometric, PrivacyError, PureDP
-from sklearn_dpsearch.search import _fingerprint, _resuming
+from sklearn_dpsearch.search import _resuming
 from sklearn_dpsearch.search._base import RELEASED
-from sklearn_dpsearch.search.execution.finished_runs import Finished
+from sklearn_dpsearch.search.execution.job import Finished
 from sklearn_dpsearch.search.planning.plan import FROM_A_SECRET
-from sklearn_dpsearch.search.strategies.best_of import BestOfStrategy
+from sklearn_dpsearch.search.strategies.base import BestOfStrategy
 
 from .toys import NoisyCentroids, holds_a_release_alone, two_blobs
 
@@ -597,7 +597,7 @@ def test_another_search_is_refused_and_the_first_can_still_go_on(changed, data, 
 
 def test_another_version_is_refused(folder, monkeypatch):
     cut_off(SEARCHES["random"], folder, monkeypatch)
-    here = place(_fingerprint.LIBRARIES)
+    here = place(_resuming.LIBRARIES)
     monkeypatch.setattr(store, "place", lambda libraries: {**here, "numpy": "0.0"})
     with pytest.raises(PrivacyError, match=r"(?s)Found numpy='0\.0', and the search in .* began with.*Go on where"):
         SEARCHES["random"](checkpoint=folder).fit(X, y)
@@ -624,8 +624,7 @@ BESIDE = {
 
 def test_arrays_by_name_are_compared():
     first, again, another = (
-        _fingerprint._digest("X", _fingerprint._plain("X", {"a": X, "b": records}))
-        for records in (X, X.copy(), moved(X))
+        _resuming._digest("X", _resuming._plain("X", {"a": X, "b": records})) for records in (X, X.copy(), moved(X))
     )
     assert first == again != another
 
@@ -634,14 +633,14 @@ def test_arrays_by_name_are_compared():
 def test_what_lies_beside_the_values_of_records_is_compared_too(what):
     mine, other = BESIDE[what]
     first, again, another = (
-        _fingerprint._digest("X", _fingerprint._plain("X", records)) for records in (mine, mine.copy(), other)
+        _resuming._digest("X", _resuming._plain("X", records)) for records in (mine, mine.copy(), other)
     )
     assert first == again != another
 
 
 def test_a_frame_is_the_same_however_its_columns_lie_in_memory():
     one, other = (pd.DataFrame(lay(X), columns=["a", "b"]) for lay in (np.ascontiguousarray, np.asfortranarray))
-    first, second = (_fingerprint._digest("X", _fingerprint._plain("X", frame)) for frame in (one, other))
+    first, second = (_resuming._digest("X", _resuming._plain("X", frame)) for frame in (one, other))
     assert first == second
 
 
@@ -652,7 +651,7 @@ def test_records_of_which_only_a_description_could_be_compared_are_refused():
         """Records that are read one by one."""
 
     with pytest.raises(PrivacyError, match=r"(?s)Stored together with checkpoint=.*checkpoint=None"):
-        _fingerprint._plain("X", Stored())
+        _resuming._plain("X", Stored())
 
 
 @pytest.mark.parametrize("bad", [b"", b"nonsense"])

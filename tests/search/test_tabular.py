@@ -7,7 +7,7 @@ import pytest
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, PrivacyError
 from sklearn_dpsearch.nets import DPTabularClassifier, DPTabularRegressor
-from sklearn_dpsearch.scoring.public_facts import stated_facts
+from sklearn_dpsearch.scoring.named_scorers import stated_facts
 
 pytest.importorskip("torch")
 pytest.importorskip("pandas")

@@ -13,8 +13,7 @@ import pytest
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import Geometric
-from sklearn_dpsearch.search.execution import tasks as _tasks
-from sklearn_dpsearch.search.execution.tasks import block_sizes, dealt, number_of_tasks
+from sklearn_dpsearch.search.execution.workers import Threads, block_sizes, dealt, number_of_tasks
 from sklearn_dpsearch.search.threshold_search import search as _threshold
 
 from .toys import NoisyCentroids, two_blobs
@@ -27,9 +26,9 @@ def tasks_of(monkeypatch, in_place):
     """Search and number of runs to the number of tasks, as the scheduler of a cluster counts them."""
     seen = []
 
-    def run(tasks, workers, counter):
+    def run(workers, tasks, counter):
         seen[-1] += len(tasks)
-        return [work(*given, **named) for work, given, named in tasks]
+        return [task() for task in tasks]
 
     def number_of_tasks_of(search, number):
         monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: number)
@@ -39,7 +38,7 @@ def tasks_of(monkeypatch, in_place):
         search.fit(X, y)
         return seen[-1]
 
-    monkeypatch.setattr(_tasks, "_run", run)
+    monkeypatch.setattr(Threads, "run", run)
     return number_of_tasks_of
 
 

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import delayed
 from sklearn.base import clone
 
 from ..._process import reseed
@@ -23,7 +22,7 @@ from .._types import Candidate, Seed
 from .job import Job
 from .models import all_fitted, fresh, spawned
 from .progress import SILENT, Progress
-from .tasks import attempt, in_parallel, in_task
+from .workers import attempt, in_parallel, in_task
 
 #: Scores are rounded down to multiples of 1/RESOLUTION, so that sums of them are exact.
 RESOLUTION = 2**20
@@ -132,8 +131,7 @@ def utilities_of(
     One task per part. Scores are clipped to [0, 1]; a candidate that fails on a part gets the error score there.
     """
     tried = less_noisy(job, candidates) if part_noise == "scaled" else candidates
-    tasks = (delayed(part_scores)(job, j, tried, seed) for j, seed in enumerate(seeds))
-    scores = in_parallel(
-        type(job.recipe.estimator).__name__, tasks, job.workers, lambda done: progress.done(done, len(seeds))
-    )
+    name, there = type(job.recipe.estimator).__name__, job.for_workers()
+    tasks = [partial(part_scores, there, part, tried, seed) for part, seed in enumerate(seeds)]
+    scores = in_parallel(name, job.workers, tasks, lambda done: progress.done(done, len(seeds)))
     return [Fraction(sum(part[i] for part in scores), RESOLUTION * len(scores)) for i in range(len(tried))]

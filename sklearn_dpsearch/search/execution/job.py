@@ -1,16 +1,64 @@
-"""Settings and records that all runs of one search share."""
+"""Inputs that all runs of one search share, finished runs of a checkpoint, and the outcome."""
 
 from __future__ import annotations
 
+import contextlib
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from ..._disk.secret_folder import DONE, GOING
+from ..._disk.store import KeyedFile
+from ...privacy import PrivacyError
+from ...privacy.spent import PrivacySpent
 from ...scoring.validation import Fold
-from .._types import Candidate, PublicData, Recipe, Workers
-from .finished_runs import NOTHING, Finished
+from .._types import Candidate, PublicData, Recipe, Seed
+from .workers import Threads, Workers
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Finished results, each under the seed from which it came. Workers get a copy.
+
+    Parameters
+    ----------
+    beside : KeyedFile or None
+        A file in the folder, under the same key; None: nothing is kept.
+    """
+
+    beside: KeyedFile | None = None
+
+    def get(self, seed: Seed) -> Any:
+        """Read the result of a seed; None if it is missing, or not as it was written."""
+        found = self._file(DONE, seed)
+        with contextlib.suppress(Exception):
+            payload = None if found is None else found.read()
+            return None if payload is None else pickle.loads(payload)
+        return None
+
+    def put(self, seed: Seed, result: Any) -> None:
+        """Keep a result if possible: after an error (a full disk, a model that cannot be pickled) it is dropped."""
+        done, going = self._file(DONE, seed), self.keeper(seed)
+        with contextlib.suppress(Exception):
+            if done is not None and going is not None:
+                done.write(pickle.dumps(result))
+                for path in going.path.parent.glob(f"{going.path.name}*"):
+                    path.unlink()
+
+    def keeper(self, seed: Seed) -> KeyedFile | None:
+        """File for a training under way, whose randomness comes from this seed."""
+        return self._file(GOING, seed, "-")
+
+    def _file(self, kind: str, seed: Any, end: str = "") -> KeyedFile | None:
+        if self.beside is None or seed is None:
+            return None
+        return self.beside.beside(f"{kind}{'-'.join(map(str, seed.spawn_key))}{end}")
+
+
+NOTHING = Finished()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +127,6 @@ class Job:
     finished : Finished
         Runs that are done already, and where others are kept.
     workers : Workers
-        The user's settings of workers.
     threads : int or None
         Number of threads of linear algebra in one run.
     """
@@ -91,7 +138,7 @@ class Job:
     fit_params: Mapping[str, Any] = field(default_factory=dict)
     public: PublicData | None = None
     finished: Finished = NOTHING
-    workers: Workers = field(default_factory=lambda: Workers(n_jobs=None, pre_dispatch="all"))
+    workers: Workers = field(default_factory=Threads)
     threads: int | None = None
 
     @property
@@ -99,7 +146,79 @@ class Job:
         """Return whether candidates are trained at once."""
         return self.recipe.trains_together and not self.fit_params
 
+    def for_workers(self) -> Job:
+        """Job for a task: the size of ``final`` would tell a cluster the number of candidates."""
+        return replace(self, split=replace(self.split, final=None))
+
     def afterwards(self, final: FinalTraining) -> Job:
         """Job for a training after the runs."""
         split = replace(self.split, expected=final.expected, places=final.places, final=None)
         return replace(self, recipe=final.recipe, split=split)
+
+
+NOTHING_FOUND = (
+    "No candidate could be trained and scored, so there is no model; the privacy cost in privacy_spent_ is spent all "
+    "the same. Which data made the candidates fail is not told, because that would reveal it. Usual reasons: a "
+    "parameter value that the estimator does not accept; NaN or infinite values in X or y; labels in y or categories "
+    "in X that were not declared; bounds for another number of features; y with one class, in all records or among "
+    "those that train; too few records (one sample); a score that is not a finite number; a process that was ended for "
+    "want of memory; a model that cannot be pickled. search.dry_run(X_example, y_example) tries a candidate on public "
+    "or made-up records and shows the error; it spends nothing."
+)
+
+
+class NoModelError(PrivacyError):
+    """Error for a search whose every candidate failed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Results that a search is about to release.
+
+    Parameters
+    ----------
+    found : bool
+        Whether there is a model; if not, nothing else is released.
+    may_stop : bool
+        Whether finding nothing is an ordinary result, told by ``found_``, rather than an error.
+    rows : sequence of (parameters, score)
+    best : int
+        Which of them is the winner's.
+    attributes : mapping
+        Further attributes of the fitted search.
+    """
+
+    found: bool
+    rows: Sequence[tuple[Mapping[str, Any], float]]
+    best: int = 0
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    may_stop: bool = False
+
+
+def charge(model: Any, spent: PrivacySpent) -> None:
+    """Make the released model report the cost of the whole search, not the cost of its own training."""
+    if "privacy_spent_" in getattr(model, "__dict__", {}):  # on the object itself: a property would answer too
+        model.privacy_spent_ = spent
+    for part in (getattr(model, "best_estimator_", None), *_parts(model)):
+        if hasattr(part, "fit"):
+            charge(part, spent)
+
+
+def _parts(model: Any) -> list[Any]:
+    """Parts of a pipeline or a union. Other estimators may use these words for something else."""
+    listed = (getattr(model, name, None) for name in ("steps", "transformers_", "transformer_list"))
+    entries = [entry for entries in listed if isinstance(entries, list) for entry in entries]
+    return [entry[1] for entry in entries if isinstance(entry, tuple) and len(entry) > 1]
+
+
+def results_of(candidates: Sequence[Mapping[str, Any]], scores: np.ndarray) -> dict[str, Any]:
+    """Released rows in the form of scikit-learn's ``cv_results_``."""
+    columns: dict[str, Any] = {}
+    for name in sorted({name for candidate in candidates for name in candidate}):
+        column = np.ma.MaskedArray(np.empty(len(candidates), dtype=object), mask=True)
+        for i, candidate in enumerate(candidates):
+            if name in candidate:
+                column[i] = candidate[name]
+        columns[f"param_{name}"] = column
+    rank = np.array([1 + int(np.sum(scores > score)) for score in scores], dtype=np.int32)
+    return {**columns, "params": list(candidates), "mean_test_score": scores, "rank_test_score": rank}

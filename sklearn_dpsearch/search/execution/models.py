@@ -15,10 +15,9 @@ from .. import private_process
 from .._records import rows_of, take, take_param, with_parameters
 from .._types import Candidate, Seed
 from ..packed import pickled
-from .failures import LeakDetected
 from .job import Job
 from .randomness import random_state
-from .tasks import attempt, in_task
+from .workers import LeakDetected, attempt, in_task
 
 # --- before training --------------------------------------------------------------------------------------------------
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import delayed
 
 from ..._process import reseed
 from ...privacy._types import Neighboring
@@ -23,7 +22,7 @@ from .job import Job
 from .models import all_fitted, fitted, fresh, releasable, released_in_the_open, spawned
 from .progress import Progress
 from .randomness import random_bits
-from .tasks import attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks
+from .workers import attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks
 
 #: Number of records that are scored at once.
 BLOCK = 2**14
@@ -57,8 +56,8 @@ class Run:
 def run_all(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], progress: Progress) -> list[Run]:
     """Run every candidate, in order, with the same results for any ``n_jobs``. The number of runs is public."""
     hands = dealt(len(candidates), _number_of_tasks(job, len(candidates)))
-    tasks = (delayed(run_several)(*dealt_to) for dealt_to in _dealt_out(job, hands, candidates, seeds))
-    found = in_parallel(_name_of(job), tasks, job.workers, lambda done: progress.done(done, len(hands)))
+    tasks = _dealt_out(run_several, job, hands, candidates, seeds)
+    found = in_parallel(_name_of(job), job.workers, tasks, lambda done: progress.done(done, len(hands)))
     runs = {i: run for hand, part in zip(hands, found) for i, run in zip(hand, part)}
     return [runs[i] for i in range(len(candidates))]
 
@@ -66,8 +65,7 @@ def run_all(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], pr
 def run_best(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], *, expected: float) -> tuple[int, Run]:
     """Index and run of the best candidate, the first among equals; tasks depend on ``expected``, never on K."""
     hands = dealt(len(candidates), _number_of_tasks(job, expected))
-    tasks = (delayed(best_of_several)(*dealt_to) for dealt_to in _dealt_out(job, hands, candidates, seeds))
-    found = in_parallel(_name_of(job), tasks, job.workers)
+    found = in_parallel(_name_of(job), job.workers, _dealt_out(best_of_several, job, hands, candidates, seeds))
     finalists = [(hand[place], run) for hand, (place, run) in zip(hands, found) if run is not None]
     return max(finalists, key=lambda finalist: (*finalist[1].order, -finalist[0]))
 
@@ -80,13 +78,12 @@ def run_until(
     Runs come in a public number of blocks: blocks after the first success are empty, and the last block holds all
     remaining runs. Workers that run ahead may find a later success, which is discarded.
     """
-    hands, first, start = number_of_tasks(1.0, job.workers["n_jobs"], True), None, 0
-    for size in (*block_sizes(expected, job.workers["n_jobs"]), len(candidates)):
+    hands, first, start = job.workers.number, None, 0
+    for size in (*block_sizes(expected, job.workers.number), len(candidates)):
         stop = min(start + size, len(candidates)) if first is None else start
         block = [range(start + hand.start, stop, hand.step) for hand in dealt(stop - start, hands)]
-        dealt_out = _dealt_out(job, block, candidates, seeds)
-        tasks = (delayed(first_of_several)(*dealt_to, threshold) for dealt_to in dealt_out)
-        found = in_parallel(_name_of(job), tasks, job.workers)
+        several = partial(first_of_several, threshold=threshold)
+        found = in_parallel(_name_of(job), job.workers, _dealt_out(several, job, block, candidates, seeds))
         successes = [(hand[place], run) for hand, (place, run) in zip(block, found) if run is not None]
         first = min(successes, key=lambda success: success[0]) if successes else first
         start = stop
@@ -94,7 +91,7 @@ def run_until(
 
 
 def _number_of_tasks(job: Job, expected: float) -> int:
-    return number_of_tasks(expected, job.workers["n_jobs"], job.trains_together)
+    return number_of_tasks(expected, job.workers.number, job.trains_together)
 
 
 def _name_of(job: Job) -> str:
@@ -102,12 +99,15 @@ def _name_of(job: Job) -> str:
 
 
 def _dealt_out(
-    job: Job, hands: Sequence[range], candidates: Sequence[Candidate], seeds: Sequence[Seed]
-) -> Iterator[tuple[Job, list[Candidate], list[Seed]]]:
-    """Arguments of one task for each hand, also for an empty one, with one and the same job: schedulers see tasks."""
-    # the size of the omitted part, ``final``, would tell the number of candidates; no worker needs it
-    job = replace(job, split=replace(job.split, final=None))
-    return ((job, [candidates[i] for i in hand], [seeds[i] for i in hand]) for hand in hands)
+    several: Callable[..., Any],
+    job: Job,
+    hands: Sequence[range],
+    candidates: Sequence[Candidate],
+    seeds: Sequence[Seed],
+) -> list[Callable[[], Any]]:
+    """One task for each hand, also for an empty one, with one and the same job: schedulers see tasks."""
+    job = job.for_workers()
+    return [partial(several, job, [candidates[i] for i in hand], [seeds[i] for i in hand]) for hand in hands]
 
 
 # --- those of one task ------------------------------------------------------------------------------------------------

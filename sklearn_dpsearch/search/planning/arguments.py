@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, Options
 
 from ...privacy import CountDistribution
 
@@ -19,8 +19,6 @@ BUDGET = [None, Interval(numbers.Real, SMALLEST_BUDGET, None, closed="left")]
 DELTA = [None, Options(numbers.Real, {0}), Interval(numbers.Real, SMALLEST_BUDGET, 1, closed="left")]
 RUNS = [Interval(numbers.Real, 1, MOST_RUNS, closed="both"), CountDistribution]
 PARTS = [None, Interval(numbers.Integral, 2, 10**6, closed="both")]
-#: joblib would notice another one after the data were read.
-PRE_DISPATCH = [Interval(numbers.Integral, 1, None, closed="left"), StrOptions({"all", "n_jobs", "2*n_jobs"})]
 
 
 def check_estimator(found: Any) -> None:

@@ -1,28 +1,36 @@
-"""Base class of the strategies, one for each kind of search."""
+"""Base classes of the strategies, one for each kind of search."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sklearn.metrics import check_scoring
 
 from ...adapters import Adapter, adapter_for
 from ...adapters.refusals import refuse_steps
+from ...privacy import Guarantee, compose
 from ...privacy._cached_property import cached_property
+from ...privacy.spent import Component
+from ...privacy.statement.release import Release
 from ...scoring import PrivateScorer, get_private_scorer
-from .._types import Candidate, Distributions, Parameters, Scorer
-from ..execution.job import Job, Split
-from ..execution.outcome import Outcome
+from ...scoring.scored_run import search_guarantee
+from ...scoring.validation import Exposure
+from .._types import Candidate, Distributions, Parameters, Scorer, Seed
+from ..execution.job import Job, Outcome, Split
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness
-from ..execution.runs import in_the_open
+from ..execution.runs import Run, in_the_open, run_all, run_best
 from ..planning.default_spaces import AUTO, own_space
 from ..planning.families import Families, families_of, kinds_of
 from ..planning.plan import Facts, Plan, notes_of
-from ..planning.release_facts import ALWAYS, release_of
 from ..planning.space import Space
+from ..planning.space_guarantee import SpaceGuarantee
+
+#: Attributes of every fit that ends with a model.
+ALWAYS = ("best_params_", "best_index_", "best_score_", "cv_results_", "scorer_", "n_splits_")
 
 
 class Strategy(ABC):
@@ -137,6 +145,69 @@ class Strategy(ABC):
         return in_the_open(job, candidate)[1]
 
 
+def release_of(
+    made_by: str,
+    estimator: Any,
+    models: Sequence[Any],
+    attributes: Sequence[str],
+    *,
+    n_samples: int | None,
+    seeded: bool,
+    kept: bool,
+) -> Release:
+    """Describe the release of a search.
+
+    Parameters
+    ----------
+    made_by : str
+        The search's class.
+    estimator : estimator
+        As given to the search.
+    models : sequence of estimators
+        One for each kind of candidate.
+    attributes : sequence of str
+        What is released at most.
+    n_samples : int or None
+        Number of records, where it counts as public.
+    seeded : bool
+        Whether a seed was given.
+    kept : bool
+        Whether a fit may go on after a crash, from a secret in its folder.
+    """
+    kinds = dict.fromkeys(class_of(model) for model in models)
+    columns, target = _table_of(estimator)
+    return Release(
+        made_by=made_by,
+        model=" or ".join(kinds),
+        attributes=tuple(attributes),
+        tuned=True,
+        seeded=seeded,
+        kept=kept,
+        n_samples=n_samples,
+        columns=columns,
+        target=target,
+    )
+
+
+def _table_of(estimator: Any) -> tuple[tuple[str, ...], str | None]:
+    """Columns that are read, and the target, of the first part of an estimator with a schema."""
+    for part in (estimator, *estimator.get_params(deep=True).values()):
+        given = getattr(part, "schema", None)
+        if hasattr(part, "columns_read") and isinstance(given, Mapping):
+            target = getattr(part, "target", None)
+            return tuple(name for name in given if name != target), target
+    return (), None
+
+
+def class_of(model: Any) -> str:
+    """Class of an estimator, for a pipeline with the classes of its steps; ``repr`` is never used."""
+    name = type(model).__name__
+    steps = getattr(model, "steps", None)
+    if not isinstance(steps, list) or not all(isinstance(step, tuple) and len(step) == 2 for step in steps):
+        return name
+    return f"{name}({', '.join(class_of(step) for _, step in steps)})"
+
+
 def drawn_candidates(plan: Plan, number: int, source: Randomness) -> list[Candidate]:
     """Draw independent candidates with replacement, none of them outside the plan."""
     drawing = source.drawing()
@@ -154,3 +225,85 @@ def checked_candidates(plan: Plan, found: Sequence[tuple[int, Candidate]]) -> li
         if plan.final is not plan.promises:
             plan.final.check(which, plan.in_full(candidate))
     return [candidate for _, candidate in found]
+
+
+# --- what it costs ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostOfRuns:
+    """Releases of a search over runs: the best run, and a refit of the winner where the user asks for it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the release.
+    search : callable
+        Guarantee of one run ↦ guarantee of that release: the theorem.
+    exposures : tuple of Exposure
+        All the ways in which one run may use one record.
+    refit : bool
+    """
+
+    name: str
+    search: Callable[[Guarantee], Guarantee]
+    exposures: tuple[Exposure, ...]
+    refit: bool
+
+    def components(
+        self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
+    ) -> tuple[Component, ...]:
+        released = search_guarantee(promises.trained, scoring, self.exposures, self.search)
+        again = (Component(name="refit of the winner on all records", guarantee=final.worst),)
+        return (Component(name=self.name, guarantee=released), *(again if self.refit else ()))
+
+
+def all_of(one_run: Guarantee, number: int) -> Guarantee:
+    """Guarantee of a fixed number of runs, all of them released."""
+    return compose(*[one_run] * number)
+
+
+# --- how it runs ------------------------------------------------------------------------------------------------------
+
+
+class BestOfStrategy(Strategy):
+    """Draw K, draw K candidates, run them all, and return the best."""
+
+    #: Whether every run is released, so that their number is public.
+    releases_all = False
+    shows: tuple[str, ...] = ("best_score_std_",)
+
+    def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
+        if plan.each:
+            return checked_candidates(plan, plan.space.points())
+        assert plan.distribution is not None
+        return drawn_candidates(plan, plan.distribution.sample(source.bits), source)
+
+    def run(
+        self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, progress: Progress
+    ) -> Outcome:
+        *seeds, last = source.run_seeds(len(candidates) + 1)  # ``last`` is for the training after the runs
+        if self.releases_all:
+            # every row and their number are public: tasks and progress may depend on them
+            progress.public_runs("runs", len(candidates))
+            runs = dict(enumerate(run_all(job, candidates, seeds, progress)))
+            best = max(runs, key=lambda i: (*runs[i].order, -i))
+        else:
+            progress.secret_runs()
+            assert plan.distribution is not None
+            expected = float(plan.distribution.mean)  # tasks may depend on it, never on the number drawn
+            best, run = run_best(job, candidates, seeds, expected=expected)
+            runs = {best: run}
+        return self.outcome(job, candidates, runs, best, last, progress)
+
+    @abstractmethod
+    def outcome(
+        self,
+        job: Job,
+        candidates: Sequence[Candidate],
+        runs: Mapping[int, Run],
+        best: int,
+        seed: Seed,
+        progress: Progress,
+    ) -> Outcome:
+        """Build the outcome from the finished runs: the best run, or all of them where all are released."""

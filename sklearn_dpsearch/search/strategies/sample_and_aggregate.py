@@ -15,9 +15,8 @@ from ...scoring.validation import Fold, PublicValidation, all_numbers
 from .._records import n_records
 from .._types import Candidate, Distributions, Parameters, Scorer, Seed
 from ..execution.candidate_utilities import check_parts, less_noisy, random_parts, utilities_of
-from ..execution.job import Job
+from ..execution.job import Job, Outcome
 from ..execution.models import fitted, fresh, released_in_the_open, train_last
-from ..execution.outcome import Outcome
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness
 from ..planning.plan import Facts, Plan

@@ -23,7 +23,7 @@ from ...privacy._types import Neighboring
 from ...privacy.spent import Component
 from ...scoring.scored_run import search_guarantee
 from ..planning.space_guarantee import SpaceGuarantee
-from .extrapolation import Sizes
+from .final_training import Sizes
 from .members import InSubset, OnTheRest
 
 #: Mean number of runs where the user gives none, and the longest list whose candidates may then all run once.

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import math
 import numbers
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, Literal
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ...adapters.declared_guarantee import Declared
 from ...errors import did_you_mean
-from ...ledger import PrivacyLedger
 from ...privacy import CountDistribution, Fixed, Guarantee
 from ...privacy._types import Neighboring
 from ...privacy.count_distributions.distributions import as_count_distribution
 from ...scoring.validation import Fold, Validation, all_numbers, numbers_where
 from .._base import BasePrivateSearch
 from .._records import with_parameters
-from .._types import Candidate, Distributions, Extrapolate, Scorer, Seed
-from ..execution.job import FinalTraining, Job, Split
+from .._types import Candidate, Distributions, Extrapolate, Seed
+from ..execution.job import FinalTraining, Job, Outcome, Split
 from ..execution.models import fitted, fresh, ready, released_in_the_open, train_last
-from ..execution.outcome import Outcome
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness
 from ..execution.runs import Run, in_the_open
 from ..planning.arguments import RUNS
 from ..planning.families import Families, families_of
 from ..planning.plan import Facts, Plan, runs_of
-from ..strategies.best_of import BestOfStrategy
+from ..strategies.base import BestOfStrategy
 from .cost import (
     FACTOR_AT_NO_COST,
     FACTOR_OF_SCORES,
@@ -44,11 +39,11 @@ from .cost import (
     secret_membership,
     share_at_no_cost,
 )
-from .extrapolation import Sizes, carried_over, check_rules
-from .final_training import changes, check_kept, warm_start_name
+from .final_training import Sizes, carried_over, changes, check_kept, check_rules, warm_start_name
 from .members import InSubset, OnTheRest, check_handful, members_of, most_members
 
 
+@dataclass(eq=False, repr=False)
 class DPSubsetSearchCV(BasePrivateSearch):
     """Search on a random subset that is differentially private as a whole: tune there, then train once on more records.
 
@@ -105,7 +100,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
         parameter ``warm_start``. At no extra cost.
     guarantee : Guarantee or callable, optional
         Guarantee of one fit, on the caller's word: a guarantee, or a callable (estimator, n_samples) to guarantee.
-    n_jobs, pre_dispatch : int, int or str
+    n_jobs : int, optional
         As in scikit-learn.
     error_score : float, default=nan
         Score of a candidate that fails; nan is the worst.
@@ -160,7 +155,19 @@ class DPSubsetSearchCV(BasePrivateSearch):
     (1.55, 1.58)
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    param_distributions: Distributions
+    _: KW_ONLY
+    n_iter: float | CountDistribution | str = "auto"
+    score_noise: Guarantee | str = "match"
+    cv: Any = None
+    subset_fraction: float | Literal["auto"] = "auto"
+    train_on: Literal["rest", "all"] = "rest"
+    validate_on: Literal["rest", "subset"] = "rest"
+    tuning_share: float | None = None
+    extrapolate: Extrapolate = "auto"
+    warm_start: bool = False
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
         "n_iter": [*RUNS, StrOptions({"auto", "each"})],
@@ -171,57 +178,6 @@ class DPSubsetSearchCV(BasePrivateSearch):
         "extrapolate": [str, dict, callable],
         "warm_start": ["boolean"],
     }
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_distributions: Distributions,
-        *,
-        n_iter: float | CountDistribution | str = "auto",
-        epsilon: float | None = None,
-        delta: float | None = None,
-        scoring: str | Scorer | None = None,
-        score_noise: Guarantee | str = "match",
-        cv: Any = None,
-        subset_fraction: float | Literal["auto"] = "auto",
-        train_on: Literal["rest", "all"] = "rest",
-        validate_on: Literal["rest", "subset"] = "rest",
-        tuning_share: float | None = None,
-        extrapolate: Extrapolate = "auto",
-        warm_start: bool = False,
-        guarantee: Declared | None = None,
-        n_jobs: int | None = None,
-        pre_dispatch: int | str = "2*n_jobs",
-        error_score: float | str = np.nan,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        ledger: PrivacyLedger | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        rehearse: bool = True,
-    ) -> None:
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.n_iter = n_iter
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.score_noise = score_noise
-        self.cv = cv
-        self.subset_fraction = subset_fraction
-        self.train_on = train_on
-        self.validate_on = validate_on
-        self.tuning_share = tuning_share
-        self.extrapolate = extrapolate
-        self.warm_start = warm_start
-        self.guarantee = guarantee
-        self.n_jobs = n_jobs
-        self.pre_dispatch = pre_dispatch
-        self.error_score = error_score
-        self.verbose = verbose
-        self.random_state = random_state
-        self.ledger = ledger
-        self.checkpoint = checkpoint
-        self.rehearse = rehearse
 
     def _strategy(self) -> SubsetStrategy:
         return SubsetStrategy(self)

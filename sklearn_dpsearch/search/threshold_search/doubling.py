@@ -20,8 +20,7 @@ from ...privacy.selection.doubling import default_max_rounds
 from ...privacy.spent import Component
 from .._types import Candidate, Distributions, Parameters
 from ..execution.candidate_utilities import sensitivity
-from ..execution.job import Job
-from ..execution.outcome import Outcome
+from ..execution.job import Job, Outcome
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness
 from ..planning.arguments import BUDGET, PARTS

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -17,16 +14,14 @@ from ...privacy.mechanisms.doubling_walk import DoublingRounds
 from .. import private_process
 from .._private_fit import PrivateFit, release_of
 from .._types import Candidate
-from ..execution.job import Job
-from ..execution.outcome import Outcome
+from ..execution.job import Job, Outcome
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness
+from ..execution.workers import Workers
 from ..planning.plan import Plan
 from ..strategies.sample_and_aggregate import SampleAndAggregate, train_winner
 
 Batch: TypeAlias = Sequence[Candidate]
-
-_END = object()
 
 
 @dataclass(frozen=True)
@@ -112,25 +107,37 @@ class PrivateWalk:
 
     fit: PrivateFit
     _rounds: Rounds | None = None
+    _ended: bool = False
 
     def __call__(self, batch: Batch | None) -> Any:
         """Return a round's release and whether the walk is over; at the end, the fields of the release."""
-        with self.fit.workplace.entered():
+        with self.fit.workplace.entered() as workers:
             if self._rounds is None:
-                self._rounds = self._begin()
+                self._rounds = self._begin(workers)
             rounds = self._rounds
+            rounds.job = replace(rounds.job, workers=workers)
+            if self._ended:
+                raise PrivacyError("Found a walk that has ended; each is trained once. Ask for other rounds.")
             if batch is None:
+                self._ended = True
                 return release_of(len(rounds.job.split.folds), rounds.train())
             return rounds.ask(batch, rounds.utilities(batch)), rounds.over
 
-    def _begin(self) -> Rounds:
+    def _begin(self, workers: Workers) -> Rounds:
         source, strategy = self.fit.source(), self.fit.strategy
-        rounds: Rounds = strategy.rounds(self.fit.plan, self.fit.job((), source), source, self.fit.progress())  # type: ignore[attr-defined]
+        rounds: Rounds = strategy.rounds(self.fit.plan, self.fit.job((), source, workers), source, self.fit.progress())  # type: ignore[attr-defined]
         return rounds
 
 
-class StepByStep(Iterator[RoundRelease]):
-    """Iterator over the rounds, for the caller of ``rounds``.
+def steps_of_walk(
+    fit: PrivateFit,
+    spend: Callable[[], None],
+    batches: Iterable[Batch],
+    release: Callable[[Plan, dict[str, Any]], None],
+) -> Iterator[RoundRelease]:
+    """Yield the rounds to the caller of ``rounds``; at the end the search is fitted.
+
+    Secrets of the walk stay in one process, which gives each round once, whoever asks.
 
     Parameters
     ----------
@@ -141,66 +148,20 @@ class StepByStep(Iterator[RoundRelease]):
     release : callable
         Sets the fields of the release on the search.
     """
-
-    def __init__(
-        self,
-        fit: PrivateFit,
-        spend: Callable[[], None],
-        batches: Iterable[Batch],
-        release: Callable[[Plan, dict[str, Any]], None],
-    ) -> None:
-        self._process = private_process.PrivateProcess(PrivateWalk(fit), fit.shared, fit.writes)
-        self._spend = spend
-        self._batches, self._plan, self._release = iter(batches), fit.plan, release
-        self._begun, self._over, self._ended = False, False, False
-        self._running, self._of = threading.Lock(), os.getpid()
-
-    def __next__(self) -> RoundRelease:
-        with self._alone():
-            if self._ended:
-                raise StopIteration
-            self._ended = True  # also if an error is raised below
-            batch: Any = _END if self._over else next(self._batches, _END)
-            candidates = None if batch is _END else checked(batch, self._plan)
-            if not self._begun:
-                self._begun = True
-                self._spend()
-            found = self._process(candidates)
-            if candidates is None:
-                self._process.close()
-                self._release(self._plan, found)
-                raise StopIteration
-            kept: RoundRelease
-            kept, self._over = found
-            self._ended = False
-            return kept
-
-    def close(self) -> None:
-        """End the walk without a model; what was spent is spent."""
-        with self._alone():
-            self._ended = True
-            self._process.close()
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Do one step at a time, in the process that asked for the rounds."""
-        if self._of != os.getpid():
-            raise PrivacyError(
-                "Found a walk in a forked copy of its process; one process is needed, because each round is paid for "
-                "once. Go on in the process that asked for the rounds, or ask for others here, which are paid for."
-            )
-        if not self._running.acquire(blocking=False):
-            raise PrivacyError(
-                "Found a step of a walk while another of its steps is under way; one at a time is needed, because each "
-                "round is paid for once. Wait for the other one."
-            )
-        try:
-            yield
-        finally:
-            self._running.release()
-
-    def __reduce__(self) -> Any:
-        raise TypeError("A walk in progress cannot be copied or pickled: it holds private records and secret noise.")
+    over, begun = False, False
+    with private_process.PrivateProcess(PrivateWalk(fit), fit.shared, fit.writes) as process:
+        for batch in batches:
+            candidates = checked(batch, fit.plan)
+            if not begun:
+                begun = True
+                spend()
+            kept, over = process(candidates)
+            yield kept
+            if over:
+                break
+        if not begun:
+            spend()
+        release(fit.plan, process(None))
 
 
 def checked(batch: Batch, plan: Plan) -> list[Candidate]:

@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import numbers
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import partial
 from inspect import signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ...adapters.declared_guarantee import Declared
-from ...ledger import PrivacyLedger
 from ...privacy import Guarantee, until_above
 from ...privacy.mechanisms.exact_sampling import bernoulli
-from ...scoring.held_out import validation_for
-from ...scoring.validation import all_numbers
+from ...scoring.validation import all_numbers, validation_for
 from .._base import BasePrivateSearch
 from .._records import n_records
-from .._types import Candidate, Distributions, Scorer
-from ..execution.job import Job
+from .._types import Candidate, Distributions
+from ..execution.job import Job, Outcome
 from ..execution.models import fresh, train_last
-from ..execution.outcome import Outcome
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness, entropy_of
 from ..execution.runs import run_until
 from ..planning.arguments import MOST_RUNS
 from ..planning.plan import Facts, Plan
-from ..strategies.base import Strategy, drawn_candidates
-from ..strategies.best_of import CostOfRuns
+from ..strategies.base import CostOfRuns, Strategy, drawn_candidates
 from .doubling import Doubling, DoublingStrategy
-from .rounds import Batch, RoundRelease, StepByStep
+from .rounds import Batch, RoundRelease, steps_of_walk
 
 
+@dataclass(eq=False, repr=False)
 class DPThresholdSearchCV(BasePrivateSearch):
     """Search against a threshold that is differentially private as a whole.
 
@@ -68,7 +63,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         With a number: as for ``DPRandomSearchCV``. With ``Doubling`` the winner is always trained once.
     guarantee : Guarantee or callable, optional
         Guarantee of one fit, on the caller's word.
-    n_jobs, pre_dispatch : int, int or str
+    n_jobs : int, optional
         As in scikit-learn. With a number, workers run ahead, and the first success in the order of drawing counts.
     error_score : float, default=nan
         Score of a candidate that fails; nan is the worst.
@@ -122,56 +117,21 @@ class DPThresholdSearchCV(BasePrivateSearch):
     True
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    param_distributions: Distributions
+    _: KW_ONLY
+    threshold: float | Doubling
+    n_iter: float = 10
+    score_noise: Guarantee | str = "match"
+    cv: Any = None
+    refit: bool | str = "winner"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
         "threshold": [numbers.Real, Doubling],
         "n_iter": [Interval(numbers.Real, 0, MOST_RUNS, closed="right")],
         "refit": [StrOptions({"winner"}), "boolean"],
     }
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_distributions: Distributions,
-        *,
-        threshold: float | Doubling,
-        n_iter: float = 10,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        scoring: str | Scorer | None = None,
-        score_noise: Guarantee | str = "match",
-        cv: Any = None,
-        refit: bool | str = "winner",
-        guarantee: Declared | None = None,
-        n_jobs: int | None = None,
-        pre_dispatch: int | str = "2*n_jobs",
-        error_score: float | str = np.nan,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        ledger: PrivacyLedger | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        rehearse: bool = True,
-    ) -> None:
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.threshold = threshold
-        self.n_iter = n_iter
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.score_noise = score_noise
-        self.cv = cv
-        self.refit = refit
-        self.guarantee = guarantee
-        self.n_jobs = n_jobs
-        self.pre_dispatch = pre_dispatch
-        self.error_score = error_score
-        self.verbose = verbose
-        self.random_state = random_state
-        self.ledger = ledger
-        self.checkpoint = checkpoint
-        self.rehearse = rehearse
 
     def rounds(
         self,
@@ -204,7 +164,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         -----
         ``privacy_spent_`` is set before the first round, and equals that of ``fit``. When the batches or the walk end,
         one private training follows, and the search is fitted; a search left earlier has no model. An error ends the
-        walk. Steps are taken one at a time, in the process that asked for the rounds: others are a ``PrivacyError``.
+        walk.
 
         Examples
         --------
@@ -239,7 +199,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         seed = self.random_state
         fit = replace(fit, entropy=None if seed is None else entropy_of(seed))
         fit.strategy.split(fit.plan, (), fit.n_samples, Randomness(0))  # raises what the draw would raise
-        return StepByStep(fit, lambda: self._spend(fit.plan, ledger), batches, self._release)
+        return steps_of_walk(fit, lambda: self._spend(fit.plan, ledger), batches, self._release)
 
     def _strategy(self) -> ThresholdStrategy | DoublingStrategy:
         if isinstance(self.threshold, Doubling):

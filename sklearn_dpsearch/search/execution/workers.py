@@ -1,0 +1,319 @@
+"""Workers that run candidates: threads of the private process, each of which waits for a process, or a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from joblib import cpu_count, effective_n_jobs, parallel_config
+from joblib.parallel import get_active_backend
+
+from ...privacy import LeakingEstimatorError, PrivacyError
+from .. import private_process
+
+Found = TypeVar("Found")
+#: Function called with the number of finished tasks.
+Counter = Callable[[int], None]
+
+#: Most tasks for each worker: enough to balance runs of unequal length.
+TASKS_PER_WORKER = 8
+#: Blocks of a search that stops early: growth factor, and total size in multiples of the expected number of runs.
+GROWTH, REACH = 1.5, 3.0
+#: Errors of Dask if all workers that held the records are lost.
+LOST = frozenset({"CancelledError", "FutureCancelledError", "FuturesCancelledError"})
+#: Seconds before everything is sent again: the scheduler notices a moment later which workers are gone.
+PAUSES = (1.0, 5.0)
+
+
+def uncounted(done: int) -> None:
+    """Report nothing: the number of finished tasks, and the moments when they end, are secret."""
+
+
+class Workers(ABC):
+    """Workers for tasks. Their ``number`` is public."""
+
+    number: int
+
+    @abstractmethod
+    def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
+        """Results of the tasks, in order; the first error ends all.
+
+        Parameters
+        ----------
+        tasks : sequence of callable
+            A number of them that is public: schedulers of clusters count and log tasks.
+        counter : callable, optional
+            Told how many tasks are done, as they end: where that is public.
+        """
+
+
+@dataclass(frozen=True)
+class Threads(Workers):
+    """Threads of this process.
+
+    Parameters
+    ----------
+    number : int
+    """
+
+    number: int = 1
+
+    def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
+        """Results of the tasks."""
+        if self.number == 1:
+            found = []
+            for task in tasks:
+                found.append(task())
+                counter(len(found))
+            return found
+        with futures.ThreadPoolExecutor(self.number) as pool:
+            running = [pool.submit(task) for task in tasks]
+            try:
+                for done, one in enumerate(futures.as_completed(running), 1):
+                    one.result()
+                    counter(done)
+            finally:
+                pool.shutdown(cancel_futures=True)
+            return [one.result() for one in running]
+
+
+@dataclass
+class Cluster(Workers):
+    """Workers of Dask, each of which does a task in a private process of its own.
+
+    Parameters
+    ----------
+    number : int
+    client : distributed.Client
+    options : dict
+        As ``Client.submit`` takes them.
+    timeout : float
+        Seconds to wait for a worker.
+    """
+
+    number: int = 1
+    client: Any = None
+    options: dict[str, Any] = field(default_factory=dict)
+    timeout: float = 10.0
+    _records: Any = None
+
+    def __reduce__(self) -> Any:
+        return Threads, (self.number,)  # a connection cannot go to another process
+
+    def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
+        """Results of the tasks. They are sent again if all workers with the records are lost; seeds stay."""
+        pickled = [private_process.for_workers(task) for task in tasks]
+        for pause in (*PAUSES, None):
+            try:
+                return [private_process.value_of(answer) for answer in self._answers(pickled, counter)]
+            except Exception as error:
+                if pause is None or type(error).__name__ not in LOST:
+                    raise
+            self._records = None
+            time.sleep(pause)
+        raise AssertionError("The last attempt returns or raises.")
+
+    def _answers(self, pickled: Sequence[bytes], counter: Counter) -> list[bytes]:
+        from distributed import as_completed
+
+        self.client.submit(int, pure=False).result(timeout=self.timeout)  # a cluster grows by the tasks that wait
+        if self._records is None:
+            self._records = self.client.scatter(private_process.content_for_workers(), hash=False)
+        sent = [
+            self.client.submit(private_process.on_a_worker, one, self._records, pure=False, **self.options)
+            for one in pickled
+        ]
+        answers: dict[Any, bytes] = {}
+        for one in as_completed(sent, loop=self.client.loop):  # at once, while its worker lives
+            answers[one.key] = one.result()
+            counter(len(answers))
+        return [answers[one.key] for one in sent]
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Choice of workers by ``n_jobs`` and joblib's configuration, before the private process.
+
+    Parameters
+    ----------
+    number : int
+        Number of workers, now or later: ``n_jobs`` is how far a cluster may grow.
+    cluster : dict or None
+        Parameters of a client of Dask.
+    options : dict
+        As ``Client.submit`` takes them.
+    timeout : float
+        Seconds to wait for a worker.
+    """
+
+    number: int = 1
+    cluster: dict[str, Any] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    timeout: float = 10.0
+
+    @property
+    def threads(self) -> int | None:
+        """Number of threads of linear algebra in one run; None for the libraries' own number."""
+        return None if self.number == 1 or self.cluster is not None else max(1, cpu_count() // self.number)
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[Workers]:
+        """Workers, which are let go of at the end."""
+        if self.cluster is None:
+            yield Threads(self.number)
+            return
+        from distributed import Client
+
+        with Client(**self.cluster, set_as_default=False) as client:
+            yield Cluster(self.number, client, self.options, self.timeout)
+
+
+def workplace(n_jobs: int | None) -> Workplace:
+    """Workers that the user has chosen.
+
+    Raises
+    ------
+    PrivacyError
+        For a cluster with which searches are not tested, or that other processes cannot reach.
+    """
+    backend = get_active_backend()[0]
+    number = max(1, int(effective_n_jobs(n_jobs)))  # a cluster without any is refused, not paid for
+    if type(backend).__module__ == "joblib._parallel_backends" or getattr(backend, "supports_sharedmem", False):
+        return Workplace(number)
+    if type(backend).__name__ != "DaskDistributedBackend":
+        raise PrivacyError(
+            f"Found joblib's backend {type(backend).__name__}, with which searches are not tested: its logs and stores "
+            'may keep records. Use Dask (parallel_config("dask")), or joblib\'s own workers (n_jobs=2).'
+        )
+    address = backend.client.scheduler.address
+    if address.startswith("inproc:"):
+        raise PrivacyError(
+            f"Found a Dask cluster inside of this process ({address.partition('/')[0]}): private work is done in a "
+            "process of its own, which cannot reach it. Use LocalCluster(processes=True), or n_jobs without Dask."
+        )
+    cluster = {"address": address, "security": backend.client.security}
+    return Workplace(max(number, n_jobs or 1), cluster, backend.submit_kwargs, backend.wait_for_workers_timeout)
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+def dealt(number: int, hands: int) -> list[range]:
+    """Deal the numbers 0 … number − 1 in turn to ``hands`` ranges, some of which may be empty."""
+    return [range(first, number, hands) for first in range(hands)]
+
+
+def number_of_tasks(expected: float, workers: int, together: bool) -> int:
+    """Number of tasks of a search, from public facts only: schedulers see this number.
+
+    Parameters
+    ----------
+    expected : float
+        Expected number of runs.
+    workers : int
+    together : bool
+        Whether runs of one task share work, so that each worker had best get one.
+    """
+    return workers if together else workers * min(TASKS_PER_WORKER, max(1, math.ceil(2 * expected / workers)))
+
+
+def block_sizes(expected: float, workers: int) -> Sequence[int]:
+    """Sizes of all blocks but the last, from public facts, for runs of which only the first success counts.
+
+    The first blocks have one run for each worker, so that few runs come after the success; later blocks grow, so that
+    there are few blocks.
+    """
+    sizes = list[int]()
+    while sum(sizes) < REACH * expected:
+        sizes.append(workers * max(1, int(GROWTH ** len(sizes))))
+    return sizes
+
+
+@contextlib.contextmanager
+def in_task() -> Iterator[None]:
+    """Context of one run: estimators start no workers, and numerical warnings are ignored."""
+    with np.errstate(all="ignore"), parallel_config(backend="sequential"):
+        yield
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+
+class LeakDetected(Exception):
+    """Error for an estimator that warns that it reads the data without noise."""
+
+
+class WorkersError(RuntimeError):
+    """Error for candidates that could not be run."""
+
+
+START = "The candidates could not be run, so there is no model."
+#: Names of errors and what they say: fixed sentences, as texts and names may come from code that saw the records.
+SENTENCES = {
+    "MemoryError": "There is not enough memory. Use fewer workers (n_jobs).",
+    **dict.fromkeys(
+        ("KilledWorker", *LOST),
+        "Workers of the cluster ended before their tasks did, again and again: usually for want of memory, or compiled "
+        "code crashed. Give workers more memory, or try the candidates on public or made-up data.",
+    ),
+    "TimeoutError": "The cluster has no workers. Start some, or wait for them longer: parallel_config('dask', "
+    "wait_for_workers_timeout=120).",
+    "OSError": "The operating system refused a process, a file or a connection: see its limits on processes, open "
+    "files and disks. Use fewer workers (n_jobs).",
+}
+OTHERWISE = (
+    "Workers need enough memory, this library, and the modules of estimators and scorers. Try the search on public or "
+    "made-up data with the same workers."
+)
+
+
+def attempt(work: Callable[[], Found]) -> Found | None:
+    """Result of a candidate's work, or None after any failure. No interrupt of the user reaches a private process."""
+    try:
+        return work()
+    except BaseException as error:
+        leaks = is_leak(error)
+    if leaks:  # outside the handler: a chained exception could quote a record
+        raise LeakDetected
+    return None
+
+
+def in_parallel(
+    name: str, workers: Workers, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted
+) -> list[Found]:
+    """Results of the tasks, in order; errors have fixed words, with the type of the estimator at most."""
+    try:
+        return workers.run(tasks, counter)
+    except LeakDetected:
+        problem: Exception = would_leak(name)
+    except Exception as error:
+        problem = why(error)
+    raise problem  # outside the handlers: a chained exception could quote a record
+
+
+def why(error: BaseException) -> Exception:
+    """Error with fixed words, to be raised outside of the handler."""
+    if isinstance(error, (private_process.PrivateProcessError, PrivacyError)):
+        return type(error)(str(error))
+    names = (kind.__name__ for kind in type(error).__mro__)
+    return WorkersError(f"{START} {next(filter(None, map(SENTENCES.get, names)), OTHERWISE)}")
+
+
+def would_leak(name: str) -> LeakingEstimatorError:
+    """Make the error for an estimator that gave a ``PrivacyLeakWarning``."""
+    return LeakingEstimatorError(
+        f"{name} reported that it would read something from the data without noise (PrivacyLeakWarning). Give the "
+        "bounds, norms or classes that it asks for as public constants."
+    )
+
+
+def is_leak(error: BaseException) -> bool:
+    """Return whether an error is an estimator's warning that it would read the data without noise."""
+    return type(error).__name__ == "PrivacyLeakWarning"
