@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,8 +32,7 @@ class TrainingTask:
         Trained in place.
     criterion : Module
         (outputs, targets) ↦ sum of the records' losses.
-    optimizer : callable or UpdateRule
-        Module ↦ torch optimizer over its parameters; or the rule of an optimizer.
+    optimizer : UpdateRule
     sample_rate : float
         Probability of each record to be in each batch.
     steps : int
@@ -41,20 +40,15 @@ class TrainingTask:
         Standard deviation of the noise ÷ ``max_grad_norm``; 0 only in tests and benchmarks.
     max_grad_norm : float
         Largest norm of a record's gradient in the sums.
-    automatic : bool
-        Whether short gradients are brought to that norm as well: automatic clipping.
     expected_batch_size : float
         Divisor of the noisy sum; public.
     places : int or None
         Public number of places from which batches are drawn, at least the number of records; those without a record
         are blank. None: the number of records, which is then public.
-    schedule : callable
-        Torch optimizer, or None where it is an ``UpdateRule``, ↦ table of the hyperparameters that change from step to
-        step, computed without data.
+    schedule : mapping of str to sequence
+        The hyperparameters that change from step to step, with their values, computed without data.
     engine : {"auto", "opacus"}
         Source of per-sample gradients.
-    average : float
-        Share of the steps, the last ones, over which the released parameters are averaged; 0: those of the last step.
     seed : None, int, RandomState or SeedSequence
         For batches and noise; None: the operating system. A seed is for tests.
     memory : dict
@@ -65,17 +59,15 @@ class TrainingTask:
 
     module: nn.Module
     criterion: nn.Module
-    optimizer: Callable[[nn.Module], torch.optim.Optimizer] | UpdateRule
+    optimizer: UpdateRule
     sample_rate: float
     steps: int
     noise_multiplier: float
     max_grad_norm: float
     expected_batch_size: float
     places: int | None = None
-    automatic: bool = False
-    schedule: Callable[[torch.optim.Optimizer | None], Table] = field(default=lambda optimizer: {})
+    schedule: Table = field(default_factory=dict)
     engine: str = "auto"
-    average: float = 0.0
     seed: Seed = None
     memory: Memory = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

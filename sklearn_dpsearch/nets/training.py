@@ -15,7 +15,6 @@ from ..errors import TrainingError
 from .engines import engine_choice, rounding
 from .engines.base import Engine
 from .named_tensors import name_of
-from .optimizers import BuiltOptimizer
 from .randomness import global_torch_seed
 from .resuming import kept, shared
 from .stack import Stack
@@ -166,10 +165,9 @@ def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
         return None
     with contained():  # this net will fail, alone
         structure = _choice(task, records).stack_key(task.criterion)
-        update = BuiltOptimizer(task.module, task.optimizer, records.inputs.device).structure
-        if structure is not None and update is not None:
-            hash((structure, update))  # raises for a layer with a constant that cannot be compared
-            key = (structure, update)
+        if structure is not None:
+            hash(structure)  # raises for a layer with a constant that cannot be compared
+            key = (structure, task.optimizer.structure)
     return key
 
 

@@ -241,7 +241,7 @@ def test_17_empty_batches_are_steps_of_noise_and_nothing_is_nan(module):
 
 
 def test_18_closures_are_refused_and_the_default_loss_takes_what_the_module_gives():
-    with pytest.raises(ValueError, match=r"(?s)LBFGS.*closure"):
+    with pytest.raises(ValueError, match=r"(?s)LBFGS.*given gradients"):
         net(optimizer=torch.optim.LBFGS).fit(X, y)
     assert net().criterion is nn.CrossEntropyLoss
     np.testing.assert_allclose(net().fit(X, y).predict_proba(X).sum(axis=1), 1.0, rtol=1e-5)

@@ -91,6 +91,11 @@ def training(module=None, **changed):
     )
 
 
+def rule(kind=torch.optim.SGD, **arguments):
+    """The rule of an optimizer of PyTorch."""
+    return UpdateRule.of(kind([nn.Parameter(torch.zeros(1))], **arguments))
+
+
 def flat(module):
     """All parameters of a module, one after the other."""
     return torch.cat([p.detach().reshape(-1) for p in module.parameters()])

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from torch import nn
@@ -74,8 +73,6 @@ class DPSGDEstimator(BaseEstimator):
         "replace_one" DP-SGD costs up to twice as much, and composes with diffprivlib's models.
     max_steps : int, optional
         The number of steps, in place of ``max_epochs``.
-    average : float, default=0.0
-        Share of the last steps over which the released parameters are averaged; 0: parameters of the last step.
     max_physical_batch : int, default=16384
         Most records in memory at once, over all nets trained together. Affects memory and time, never results.
     random_state : None, int or RandomState
@@ -108,7 +105,6 @@ class DPSGDEstimator(BaseEstimator):
 
     # Checked by scikit-learn; arguments that decide about privacy are checked in ``settings_of``.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "average": [Interval(numbers.Real, 0, 1, closed="both")],
         "max_physical_batch": [Interval(numbers.Integral, 1, None, closed="left")],
         "checkpoint": [str, os.PathLike, None],
         "verbose": ["boolean", Interval(numbers.Integral, 0, 1, closed="both")],
@@ -132,7 +128,6 @@ class DPSGDEstimator(BaseEstimator):
     max_epochs: float
     max_steps: float | None
     default_rate: ClassVar[float | None] = None
-    average: float
     checkpoint: str | os.PathLike[str] | None
     device: Any
     max_physical_batch: int
@@ -252,7 +247,7 @@ class DPSGDEstimator(BaseEstimator):
             return {}
         # By rule, before the number of inputs is known: no regressor grows.
         unknown = math.inf if isinstance(self, RegressorMixin) else 1.0
-        norm = {"auto": 1.0, "rule": unknown}.get(str(self.max_grad_norm)) or float(self.max_grad_norm)
+        norm = unknown if self.max_grad_norm == "rule" else float(self.max_grad_norm)
         rule = partial(self._step_rule.grown, max_grad_norm=norm)
         return dict.fromkeys(("learning_rate_init", "lr", "optimizer__lr"), rule)
 
@@ -321,11 +316,11 @@ class DPSGDEstimator(BaseEstimator):
         """Initial step size: as given, or derived from public facts."""
 
     @abstractmethod
-    def _update(self) -> Callable[[nn.Module], torch.optim.Optimizer] | UpdateRule:
-        """Optimizer, or its rule."""
+    def _update(self) -> UpdateRule:
+        """Rule of the optimizer."""
 
     @abstractmethod
-    def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
+    def _schedule(self, settings: Settings) -> Table:
         """Hyperparameters that change from step to step."""
 
     def _before_training(self, settings: Settings, task: TrainingTask) -> None:
@@ -353,12 +348,10 @@ class DPSGDEstimator(BaseEstimator):
             steps=steps_now(settings.steps),
             noise_multiplier=settings.noise,
             max_grad_norm=norm,
-            automatic=settings.automatic,
             expected_batch_size=expected,
             places=places,
             schedule=self._schedule(settings),
             engine=getattr(self, "engine", "auto"),
-            average=float(self.average),
             seed=sequence(),
         )
         if self.noise_seed is not None:

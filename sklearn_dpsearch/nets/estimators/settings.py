@@ -15,8 +15,8 @@ from ...privacy.guarantees.least_noise import gaussian_target, noise_multiplier_
 from ...privacy.numerics.inversion import bracket, geometric
 from ..sampling import LEAST_RATE
 
-#: A clipping norm, or the word for automatic clipping, or for a norm by rule.
-MaxGradNorm: TypeAlias = float | Literal["auto", "rule"]
+#: A clipping norm, or the word for a norm by rule.
+MaxGradNorm: TypeAlias = float | Literal["rule"]
 #: Constructor arguments on which the guarantee depends.
 NOISE = ("noise_multiplier", "target_epsilon", "target_delta", "target_mu")
 RATES = ("sample_rate", "batch_size", "max_epochs", "max_steps")
@@ -51,8 +51,6 @@ class Settings:
     steps : int
     max_grad_norm : float or None
         Largest norm of a record's gradient in the sums; None: by rule, once the number of inputs is known.
-    automatic : bool
-        Whether every gradient is brought to that norm: automatic clipping, where the norm is 1.
     neighboring : {"zero_out", "replace_one"}
     batch_size : float or None
         Expected batch size as a constant; None: it follows from the number of records, which is public.
@@ -64,7 +62,6 @@ class Settings:
     max_grad_norm: float | None
     neighboring: Neighboring
     batch_size: float | None = None
-    automatic: bool = False
     noise_multiplier: float | None = None
     target_epsilon: float | None = None
     target_delta: float | None = None
@@ -156,7 +153,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "target_epsilon": [_POSITIVE, None],
     "target_delta": [_Number(numbers.Real, 0, 1, closed="neither"), None],
     "target_mu": [_POSITIVE, None],
-    "max_grad_norm": [_POSITIVE, StrOptions({"auto", "rule"})],
+    "max_grad_norm": [_POSITIVE, StrOptions({"rule"})],
     "sample_rate": [_Number(numbers.Real, LEAST_RATE, 1, closed="both"), None],
     "batch_size": [_POSITIVE, None],
     "neighboring": [StrOptions(set(NEIGHBORING))],
@@ -194,7 +191,6 @@ def settings_of(net: SettingArguments, n: float | None = None) -> Settings:
         steps=steps,
         max_grad_norm=_clipping_norm(net.max_grad_norm),
         batch_size=None if net.batch_size is None or follows_number(net) else float(net.batch_size),
-        automatic=net.max_grad_norm == "auto",
         neighboring=net.neighboring,
         **_noise(net),
     )
@@ -216,7 +212,7 @@ def check_relation(neighboring: Neighboring) -> None:
 
 def _clipping_norm(given: MaxGradNorm) -> float | None:
     if isinstance(given, str):
-        return 1.0 if given == "auto" else None
+        return None
     if given < LEAST_NORM:
         raise PrivacyError(
             f"Found max_grad_norm={given!r}; at least {LEAST_NORM:g} is needed. Single precision has few digits for "

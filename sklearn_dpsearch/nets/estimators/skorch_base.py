@@ -23,10 +23,9 @@ from ..datasets import ALONE
 from ..engines import losses
 from ..engines.engine_choice import separate
 from ..engines.refusals import refuse
-from ..layout import named_trained
 from ..memory_mapped import stays_in_file
-from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of, written_by_user
-from ..optimizers import Table, check_works_on_gradients
+from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of
+from ..optimizers import Table, UpdateRule, check_known
 from ..randomness import Seed, global_torch_seed, sequence
 from ..schedules import table_of
 from . import callbacks, step_size
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
 #: Arguments of a skorch net that would read or show records, with their only allowed value.
-ADAMS = (torch.optim.Adam, torch.optim.AdamW)
 FIXED: dict[str, Any] = {"train_split": None, "compile": False}
 #: Assumption about modules and criteria of a user's own, until a fit has shown whether it is needed.
 OWN_CODE = (
@@ -84,16 +82,14 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         hooks, and code that keeps something of a forward pass are refused. Parameters are in single precision.
     criterion : torch.nn.Module class or instance
         As in skorch; its reduction is set to "sum".
-    max_grad_norm : float or "auto", default=1.0
-        Clipping norm of a record's gradient. "auto" is automatic clipping (Bu et al. 2023, AUTO-S): every gradient is
-        divided by its norm plus 0.01, so that short ones count as much as long ones. A record whose gradient is not
-        finite contributes nothing.
+    max_grad_norm : float, default=1.0
+        Clipping norm of a record's gradient. A record whose gradient is not finite contributes nothing.
     sample_rate : float, optional
         Probability of each record to be in each batch (Poisson subsampling).
     max_epochs : float, default=10
         Passes over the data: ``round(max_epochs / sample_rate)`` steps.
     lr : float or "auto", default="auto"
-        Initial step size. "auto", for SGD, Adam and AdamW, derives it from noise, steps and number of records; it falls
+        Initial step size. "auto" derives it from noise, steps and number of records; it falls
         linearly to zero unless a schedule is given (:doc:`defaults </learn/net_defaults>`).
     lr_factor : float, default=1.0
         Factor on the step size, to be searched: its best value changes little with ε and the number of records.
@@ -103,7 +99,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     train_split : None
         Only None is allowed: validation inside of a fit would use records without noise.
     **kwargs : dict
-        As in skorch: ``optimizer``, which must work on given gradients, ``optimizer__param_groups``, ``device``,
+        As in skorch: ``optimizer``, which is SGD, Adam or AdamW, ``device``,
         ``warm_start``, ``predict_nonlinearity``; as ``callbacks`` a list of ``LRScheduler`` (schedules that do not look
         at losses), ``Freezer``, ``ProgressBar`` and ``TrainEndCheckpoint`` (all others see raw batches, and are
         refused).
@@ -127,7 +123,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
         max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
         neighboring: Neighboring = "zero_out", max_epochs: float = 10, max_steps: float | None = None,
-        max_physical_batch: int = 16384, lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0,
+        max_physical_batch: int = 16384, lr: StepSize = "auto", lr_factor: float = 1.0,
         engine: str = "auto", random_state: Seed = None, noise_seed: Seed = None,
         checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0, train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
@@ -139,7 +135,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self.target_epsilon, self.target_delta = target_epsilon, target_delta
         self.max_grad_norm, self.sample_rate, self.neighboring = max_grad_norm, sample_rate, neighboring
         self.max_steps, self.max_physical_batch = max_steps, max_physical_batch
-        self.lr_factor, self.average, self.engine = lr_factor, average, engine
+        self.lr_factor, self.engine = lr_factor, engine
         self.random_state, self.noise_seed, self.checkpoint = random_state, noise_seed, checkpoint
 
     @property
@@ -180,9 +176,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                     "fit, and what it prints, would use records without noise. Validate in a search, or on public data."
                 )
         callbacks.sorted_out(self.callbacks)
-        if isinstance(self.optimizer, type):
-            check_works_on_gradients(self.optimizer)
-            self._check_derived()
+        check_known(self.optimizer, self.get_params_for("optimizer"))
         losses.check_fits(self.criterion, self.outputs)
         check_keywords("module", self.module, self.get_params_for("module"))
         if self.max_grad_norm == "rule":
@@ -426,14 +420,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     # --- the step size ------------------------------------------------------------------------------------------------
 
-    def _check_derived(self) -> None:
-        """Raise if a step size is to be derived for an unknown optimizer."""
-        if self.lr == "auto" and "optimizer__lr" not in vars(self) and self.optimizer not in (*ADAMS, torch.optim.SGD):
-            raise ValueError(
-                f"Found lr='auto' with optimizer {self.optimizer.__name__}; a step size is derived for SGD, Adam and "
-                "AdamW alone. Give lr=..., a number."
-            )
-
     def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
         given = vars(self).get("optimizer__lr", self.lr)
         if given != "auto":
@@ -467,23 +453,21 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         of_probabilities = isinstance(self, ClassifierMixin) and isinstance(criterion, torch.nn.NLLLoss)
         return losses.OfProbabilities(criterion) if of_probabilities else criterion
 
-    def _update(self) -> Callable[[torch.nn.Module], torch.optim.Optimizer]:
-        return self._make_optimizer
+    def _optimizer(self) -> torch.optim.Optimizer:
+        """Optimizer as skorch makes it, over a parameter that is not the module's."""
+        nothing = torch.nn.Parameter(torch.zeros(1))
+        args, kwargs = self.get_params_for_optimizer("optimizer", [("nothing", nothing)])
+        found: torch.optim.Optimizer = self.optimizer(*args, **kwargs)
+        return found
 
-    def _make_optimizer(self, module: torch.nn.Module) -> torch.optim.Optimizer:
-        args, kwargs = self.get_params_for_optimizer("optimizer", named_trained(written_by_user(module)))
-        return self.optimizer(*args, **kwargs)
+    def _update(self) -> UpdateRule:
+        return UpdateRule.of(self._optimizer())
 
-    def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
+    def _schedule(self, settings: Settings) -> Table:
         schedulers, per_epoch = callbacks.sorted_out(self.callbacks).schedulers, max(1, round(1 / settings.sample_rate))
-        if not schedulers:
-            return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
-
-        def table(optimizer: torch.optim.Optimizer | None) -> Table:
-            assert optimizer is not None  # an UpdateRule is never made here
-            return table_of(optimizer, schedulers, settings.steps, per_epoch)
-
-        return table
+        if schedulers:
+            return table_of(self._optimizer(), schedulers, settings.steps, per_epoch)
+        return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 
     def _has_progress_bar(self) -> bool:
         return callbacks.sorted_out(self.callbacks).progress

@@ -6,7 +6,6 @@ import math
 import numbers
 import os
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -46,12 +45,11 @@ class TableNet(DPSGDEstimator):
 
     Parameters
     ----------
-    max_grad_norm : float, "auto" or "rule", default="rule"
+    max_grad_norm : float or "rule", default="rule"
         Clipping norm of a record's gradient. "rule" derives it from public facts: how long a record can be by the
         schema, or the number of features (:doc:`step size </theory/step_size>`). Smaller norms change the loss that is
-        minimised: classes often stay right, probabilities do not (:doc:`probabilities </learn/probabilities>`). "auto"
-        is automatic clipping (Bu et al. 2023, AUTO-S): every gradient is divided by its norm plus 0.01, so that short
-        ones count as much as long ones. A record whose gradient is not finite contributes nothing.
+        minimised: classes often stay right, probabilities do not (:doc:`probabilities </learn/probabilities>`). A
+        record whose gradient is not finite contributes nothing.
     sample_rate : float, default=0.02
         Probability of each record to be in each batch (Poisson subsampling).
     max_epochs : float, default=30
@@ -123,7 +121,6 @@ class TableNet(DPSGDEstimator):
     learning_rate_factor: float = 1.0
     momentum: float = 0.0
     alpha: float = 0.0
-    average: float = 0.0
     warm_start: bool = False
     device: Any = "cpu"
     max_physical_batch: int = 16384
@@ -213,8 +210,7 @@ class TableNet(DPSGDEstimator):
                 task.noise_multiplier * task.max_grad_norm / task.expected_batch_size,
                 self.learning_rate_init_,
                 self._decay(settings),
-                average=float(self.average),
-                momentum=self.momentum,
+                self.momentum,
             )
             self.weight_noise_ = math.hypot(before, added)
 
@@ -241,7 +237,7 @@ class TableNet(DPSGDEstimator):
             return UpdateRule.sgd(lr=self.learning_rate_init_, momentum=self.momentum, weight_decay=self.alpha)
         return UpdateRule.adam(lr=self.learning_rate_init_, weight_decay=self.alpha, decoupled=self.solver == "adamw")
 
-    def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
+    def _schedule(self, settings: Settings) -> Table:
         return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 
     def _around(self, grid: bool) -> dict[str, Any]:

@@ -144,15 +144,6 @@ def test_frozen_parameters_and_buffers_stay():
     assert module[0].weight.requires_grad is False
 
 
-def test_automatic_clipping_works_with_gradients_of_opacus():
-    found = []
-    for engine in ("auto", "opacus"):
-        module = mlp()
-        train(training(module, engine=engine, automatic=True), records(), max_physical_batch=10_000)
-        found.append(flat(module))
-    torch.testing.assert_close(*found, rtol=0, atol=1e-6)
-
-
 def test_nets_of_opacus_are_trained_alone_and_equal():
     tasks = [training(mlp(seed=0), engine="opacus"), training(mlp(seed=0), engine="opacus")]
     assert train_together(tasks, records(), max_physical_batch=10_000) == [True, True]

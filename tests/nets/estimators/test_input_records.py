@@ -395,15 +395,6 @@ def test_a_dataset_may_return_inputs_by_name():
     assert found[1].predict(Named()).shape == (120,)
 
 
-@pytest.mark.parametrize("lr", [0.5, "auto"])
-def test_groups_of_parameters_are_found_by_the_names_that_the_module_has(lr):
-    groups = [("words*", {"lr": 0.0})]
-    one = seeded(Both, optimizer__param_groups=groups, lr=lr).fit({"values": X, "words": words}, y)
-    start = seeded(Both).initialize().module_
-    assert torch.equal(one.module_.words.weight, start.words.weight)
-    assert not torch.equal(one.module_.last.weight, start.last.weight)
-
-
 @pytest.mark.parametrize(
     ("data", "match"),
     [
