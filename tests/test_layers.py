@@ -83,15 +83,13 @@ INSIDE_NETS = {
             "training_progress",
         )
     },
-    "optimizers": {"digest", "layout"},
+    "optimizers": set(),
     "schedules": {"optimizers"},
-    "task": {"engines", "optimizers", "named_tensors", "randomness", "sampling"},
-    "memory_mapped": {"engines", "task"},
-    "datasets": {"named_tensors", "randomness", "task"},
+    "task": {"optimizers", "randomness", "sampling"},
+    "records": {"engines", "named_tensors", "randomness"},
     "engines": {"layout", "named_tensors", "randomness"},
-    "averages": {"task"},
     "stack": {
-        "averages",
+        "records",
         "task",
         "engines",
         "optimizers",
@@ -101,6 +99,7 @@ INSIDE_NETS = {
         "training_progress",
     },
     "training": {
+        "records",
         "task",
         "stack",
         "resuming",

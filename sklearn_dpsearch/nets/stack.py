@@ -15,8 +15,9 @@ from .engines.base import Engine
 from .engines.linear import LinearEngine
 from .optimizers import stepper_for
 from .randomness import Secrets, fill_normals, global_state, restore_global
+from .records import Records
 from .sampling import PoissonBatches, padded_batches
-from .task import Records, TrainingTask
+from .task import TrainingTask
 from .torch_settings import one_thread
 from .training_progress import NO_WATCHERS, Watchers
 

@@ -117,6 +117,28 @@ def one_thread() -> contextlib.AbstractContextManager[None]:
     return threads(1)
 
 
+def device_of(name: Any) -> torch.device:
+    """Torch device, checked for presence.
+
+    Raises
+    ------
+    ValueError
+        If this machine does not have the device.
+    """
+    if str(name).startswith("mps"):
+        raise ValueError(
+            f"Found device={name!r}, where PyTorch has no double precision, in which clipped sums and noise are added. "
+            "Use device='cpu', or a CUDA device."
+        )
+    try:
+        return torch.empty(1, device=torch.device(name)).device  # "cuda" is the current one of several
+    except Exception as error:
+        raise ValueError(
+            f"Found device={name!r}, which is not available here ({type(error).__name__}). Use device='cpu', or a CUDA "
+            "device that torch.cuda.is_available() confirms."
+        ) from None
+
+
 @contextlib.contextmanager
 def exactly(device: torch.device) -> Iterator[None]:
     """Turn on gradients, full single precision and deterministic convolutions, against any setting of the user."""

@@ -16,9 +16,10 @@ from .engines import engine_choice, rounding
 from .engines.base import Engine
 from .named_tensors import name_of
 from .randomness import global_torch_seed
+from .records import Records
 from .resuming import kept, shared
 from .stack import Stack
-from .task import Records, TrainingTask
+from .task import TrainingTask
 from .torch_settings import exactly
 from .training_progress import NO_WATCHERS, Watchers
 

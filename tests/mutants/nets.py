@@ -313,7 +313,7 @@ MUTANTS = [
     Mutant(
         name="augmentation that the user seeded",
         mistake="What a dataset draws for a record follows from the order of reading, and a public seed.",
-        file="nets/datasets.py",
+        file="nets/records.py",
         old="                _seed_all(words)\n",
         new="",
         tests=("nets/estimators/test_input_records.py",),
@@ -322,7 +322,7 @@ MUTANTS = [
     Mutant(
         name="masks that a dataset seeds",
         mistake="A dataset that calls manual_seed in each reading chooses the masks of dropout, too.",
-        file="nets/datasets.py",
+        file="nets/records.py",
         old="        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):\n",
         new="        with contextlib.nullcontext():\n",
         tests=(
@@ -352,14 +352,14 @@ MUTANTS = [
     Mutant(
         name="norms of a file that was",
         mistake="Norms of records in a file are kept: of a record that grows meanwhile nothing is clipped.",
-        file="nets/memory_mapped.py",
-        old="    def take(self, places",
+        file="nets/records.py",
+        old="    def are(self, other: Records) -> bool:\n        same = ",
         new=(
             "    @property\n    def norms(self):\n"
             "        first = self.convert(self.rows[:]).flatten(1)\n"
             "        zero = torch.zeros_like(first[:1])\n"
             "        return vars(self).setdefault('kept', torch.cat([first, zero]).norm(dim=1).double() + 1e-18)\n\n"
-            "    def take(self, places"
+            "    def are(self, other: Records) -> bool:\n        same = "
         ),
         tests=(
             "nets/test_memory_mapped.py::test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read",

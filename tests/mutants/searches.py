@@ -597,8 +597,8 @@ MUTANTS = [
         name="norm by the records there are",
         mistake="The clipping norm by rule, and the step size, follow from the secret number of records in a subset.",
         file="nets/estimators/base.py",
-        old="expected = settings.expected_batch_size(number_of(given))",
-        new="expected = settings.sample_rate * number_of(given)",
+        old="expected = settings.expected_batch_size(len(given))",
+        new="expected = settings.sample_rate * len(given)",
         tests=("nets/estimators/test_step_size.py::test_the_rule_follows_from_public_facts_alone",),
     ),
     Mutant(
@@ -640,8 +640,8 @@ MUTANTS = [
         name="a net that keeps its records",
         mistake="A fitted net has the encoded records, from which later pictures may be made.",
         file="nets/estimators/frame_records.py",
-        old="        return rows, targets\n",
-        new="        self.net._rows_ = rows\n        return rows, targets\n",
+        old="        return HeldRecords(rows, ",
+        new="        self.net._rows_ = rows\n        return HeldRecords(rows, ",
         tests=("nets/estimators/test_frame_estimators.py::test_a_fitted_net_keeps_no_record",),
     ),
     Mutant(

@@ -11,9 +11,9 @@ from torch.utils._pytree import tree_leaves
 
 from sklearn_dpsearch.nets import randomness
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.estimators.training_records import device_of
+from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.stack import Stack
-from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.torch_settings import device_of
 
 from .toys import Residual, mlp, rule, traced, training
 

@@ -23,8 +23,8 @@ from sklearn_dpsearch.nets import (
     training_progress,
 )
 from sklearn_dpsearch.nets.randomness import Secrets, fill_normals
+from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.resuming import SavedTraining
-from sklearn_dpsearch.nets.task import Records
 from sklearn_dpsearch.nets.training import train, train_together
 
 from .toys import Residual, flat, mlp, rule, seeded, table, training

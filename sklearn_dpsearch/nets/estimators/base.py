@@ -19,22 +19,22 @@ from ..._disk.store import KeyedFile
 from ..._process import in_fixed_words, steps_now
 from ..._site import linked
 from ...errors import check_arguments_of
-from ...privacy import Guarantee
+from ...privacy import Guarantee, PrivacyError
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.spent import PrivacySpent
-from ..datasets import ReadRecords
 from ..digest import digest
-from ..memory_mapped import MappedRecords
-from ..optimizers import Memory, Table, UpdateRule, on_cpu
+from ..optimizers import Memory, Table, UpdateRule
 from ..randomness import Seed, mixed, sequence
+from ..records import MappedRecords, ReadRecords, Records
 from ..resuming import TrainingCheckpoint, checkpoint_in, kept
 from ..task import TrainingTask
+from ..torch_settings import device_of
 from ..training import train
 from ..training_progress import TrainingProgress, Watchers
 from . import step_size
-from .cost import add_training, costs_before, foreign_parameters, state, total, unfit
-from .joint_training import KEEPER, PLACES, fit_together
+from .cost import costs_before, foreign_parameters, state, total, unfit
+from .joint_training import KEEPER, PLACES, Prepared, fit_together
 from .seeded_noise import words_of
 from .settings import (
     LEAST_NORM,
@@ -47,7 +47,6 @@ from .settings import (
     rate_of,
     settings_of,
 )
-from .training_records import Given, device_of, held, number_of, records_of
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
@@ -292,7 +291,7 @@ class DPSGDEstimator(BaseEstimator):
         """Return whether the learning rate multiplies the noisy gradient as it is."""
 
     @abstractmethod
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
+    def _prepare(self, X: Any, y: Any, fresh: bool) -> Records:
         """Check the records, initialise the module if ``fresh``, and return inputs and targets."""
 
     def _in_training(self) -> nn.Module:
@@ -332,10 +331,10 @@ class DPSGDEstimator(BaseEstimator):
     # --- training -------------------------------------------------------------------------------------------------
 
     def _task(
-        self, settings: Settings, given: Given, costs: Sequence[PrivacySpent], places: int | None = None
+        self, settings: Settings, given: Records, costs: Sequence[PrivacySpent], places: int | None = None
     ) -> TrainingTask:
         """Training of the records that the arguments describe, after trainings with these costs."""
-        expected = settings.expected_batch_size(number_of(given))
+        expected = settings.expected_batch_size(len(given))
         norm = settings.max_grad_norm or max(self._norm_by_rule(settings, expected), LEAST_NORM)
         settings = replace(settings, max_grad_norm=norm)
         self.max_grad_norm_ = norm
@@ -377,44 +376,52 @@ class DPSGDEstimator(BaseEstimator):
         """
         self.__dict__[PLACES] = places
 
-    def _train(self, X: Any, y: Any, fresh: bool) -> None:
-        keeper, places = self.__dict__.pop(KEEPER, None), self.__dict__.pop(PLACES, None)
+    def _begin(self) -> tuple[KeyedFile | None, int | None]:
+        """Check what can be checked before any data is read; return the keeper and the places of this ``fit`` alone."""
+        kept_for_once = self.__dict__.pop(KEEPER, None), self.__dict__.pop(PLACES, None)
         self._check_arguments()
         if not follows_number(self):
-            settings_of(self).noise  # noqa: B018  an unreachable target fails here, before any data is read
-        device = device_of(self.device)
+            settings_of(self).noise  # noqa: B018  an unreachable target
+        device_of(self.device)
+        return kept_for_once
+
+    def _prepared(self, X: Any, y: Any, fresh: bool, keeper: KeyedFile | None, places: int | None) -> Prepared:
+        """Training of records, of which everything is known before its first step."""
+        given = self._prepare(X, y, fresh)
+        settings = settings_of(self, len(given))
+        if self.target_delta is not None:
+            check_size_of_delta("target_delta", float(self.target_delta), settings.expected_number(len(given)))
+        costs, foreign = costs_before(self, fresh), () if fresh else foreign_parameters(self)
+        total(settings, costs)  # relations that cannot be composed fail here, before any spending
+        task = self._task(settings, given, costs, places)
+        if not fresh and not foreign:
+            task.memory.update(vars(self).get("optimizer_memory_", {}))
+        if not fresh or isinstance(given, ReadRecords):
+            keeper = None
+        return Prepared(self, given, device_of(self.device), settings, costs, foreign, task, keeper)
+
+    def _train(self, X: Any, y: Any, fresh: bool) -> None:
+        once = self._begin()
         before = None if fresh else {name: value.clone() for name, value in self.module_.state_dict().items()}
         spent = vars(self).get("privacy_spent_")
         try:
             with checkpoint_in(self.checkpoint) as checkpoint:
-                given = self._prepare(X, y, fresh)
-                settings = settings_of(self, number_of(given))
-                if self.target_delta is not None:
-                    n = settings.expected_number(number_of(given))
-                    check_size_of_delta("target_delta", float(self.target_delta), n)
-                costs, foreign = costs_before(self, fresh), () if fresh else foreign_parameters(self)
-                total(settings, costs)  # relations that cannot be composed fail here, before any spending
-                task = self._task(settings, given, costs, places)
-                if not fresh and not foreign:
-                    task.memory.update(vars(self).get("optimizer_memory_", {}))
+                one = self._prepared(X, y, fresh, *once)
                 if checkpoint is not None:
-                    task = self._bound(checkpoint, task, given, fresh)
-                if not fresh or isinstance(given, ReadRecords):
-                    keeper = None
-                saved = kept(keeper, [task]) if checkpoint is None else [checkpoint.saved(task)]
-                watchers = Watchers([*saved, *self._progress(task)])
+                    one = replace(one, task=self._bound(checkpoint, one.task, one.given, fresh))
                 if checkpoint is not None and checkpoint.released is not None:
-                    checkpoint.give_back(task)
+                    checkpoint.give_back(one.task)
                 else:
-                    most, records = self.max_physical_batch, records_of(given, device)
-                    work = partial(train, task, records, max_physical_batch=most, watchers=watchers)
+                    saved = kept(one.keeper, [one.task]) if checkpoint is None else [checkpoint.saved(one.task)]
+                    watchers = Watchers([*saved, *self._progress(one.task)])
+                    most, records = self.max_physical_batch, one.given.on(one.device)
+                    work = partial(train, one.task, records, max_physical_batch=most, watchers=watchers)
                     in_fixed_words(type(self).__name__, work)
-                    if checkpoint is not None and isinstance(given, MappedRecords):
-                        checkpoint.confirm(held(given))
-                add_training(self, settings, costs, (*foreign, *task.notes))
-                self.optimizer_memory_ = on_cpu(task.memory)
+                    if checkpoint is not None and isinstance(one.given, MappedRecords):
+                        checkpoint.confirm(one.given.digests())
+                one.release()
                 if checkpoint is not None:
-                    checkpoint.keep(task)
+                    checkpoint.keep(one.task)
         except BaseException:  # an interrupt too: an unfinished training is not released
             if before is None:
                 unfit(self)
@@ -444,10 +451,16 @@ class DPSGDEstimator(BaseEstimator):
     def _step_rule(self) -> step_size.StepRule:
         return step_size.OF_NUMBERS if isinstance(self, RegressorMixin) else step_size.OF_CLASSES
 
-    def _bound(self, checkpoint: TrainingCheckpoint, task: TrainingTask, given: Given, fresh: bool) -> TrainingTask:
+    def _bound(self, checkpoint: TrainingCheckpoint, task: TrainingTask, given: Records, fresh: bool) -> TrainingTask:
         """Bind a checkpoint to this training, and return the training that goes on."""
+        if isinstance(given, ReadRecords):
+            raise PrivacyError(
+                "Found checkpoint together with a Dataset, whose records are read as they are needed: whether a "
+                "training goes on with the same records cannot be told. Give arrays (np.load(..., mmap_mode='r') for "
+                "large ones), or leave checkpoint=None."
+            )
         start = "" if fresh else digest(*task.module.state_dict().values(), task.memory)
-        return checkpoint.bind(task, {"class": type(self), **self.get_params(deep=False)}, held(given), start)
+        return checkpoint.bind(task, {"class": type(self), **self.get_params(deep=False)}, given.digests(), start)
 
     fit_together = staticmethod(fit_together)
 

@@ -16,10 +16,9 @@ from torch import nn
 from ...data.rows import ChosenRows
 from ...preprocessing import ColumnShape, Schema, TableEncoder
 from ...preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
-from ..task import with_room
+from ..records import HeldRecords, empty_rows, with_empty_row
 from . import hidden_layers, layers, scaling
 from .settings import settings_of
-from .training_records import Given
 
 
 class FrameRecords:
@@ -60,13 +59,13 @@ class FrameRecords:
                 self.net.feature_names_in_ = np.array(list(encoder.schema), dtype=object)
         return X
 
-    def given(self, X: Any, targets: torch.Tensor) -> Given:
+    def given(self, X: Any, targets: torch.Tensor) -> HeldRecords:
         """Inputs and targets for training, from checked records."""
-        rows, start = with_room((len(targets), len(self.order)), torch.float32), 0
+        rows, start = empty_rows((len(targets), len(self.order)), torch.float32), 0
         for block in self.blocks(X):
             rows[start : start + len(block)] = block
             start += len(block)
-        return rows, targets
+        return HeldRecords(rows, with_empty_row(targets))
 
     def blocks(self, X: Any) -> Iterator[torch.Tensor]:
         """Inputs of the module for unchecked records, in blocks."""

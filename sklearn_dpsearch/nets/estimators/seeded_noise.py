@@ -13,13 +13,13 @@ from torch import nn
 
 from ..digest import digest
 from ..fingerprint import FREE, argument
-from .training_records import Given, digests
+from ..records import Records
 
 #: Arguments that change no result beyond rounding, or that show in the initial parameters.
 OF_PLACE = frozenset({*FREE, "noise_seed", "random_state", "device", "max_physical_batch"})
 
 
-def words_of(module: nn.Module, arguments: Mapping[str, Any], given: Given, trainings: int) -> Sequence[int]:
+def words_of(module: nn.Module, arguments: Mapping[str, Any], given: Records, trainings: int) -> Sequence[int]:
     """Fingerprint of a training, as words for a seed.
 
     Parameters
@@ -34,5 +34,5 @@ def words_of(module: nn.Module, arguments: Mapping[str, Any], given: Given, trai
     """
     named = {name: argument(value) for name, value in sorted(arguments.items()) if name not in OF_PLACE}
     start = [value.detach().cpu() for value in module.state_dict().values()]
-    told = digest(named, start, trainings, *digests(given))
+    told = digest(named, start, trainings, *given.digests())
     return [int(word) for word in np.frombuffer(bytes.fromhex(told), np.uint32)]

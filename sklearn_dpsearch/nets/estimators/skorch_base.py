@@ -19,14 +19,13 @@ from skorch.utils import to_tensor
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ...privacy._types import Neighboring
 from .. import checkpoints
-from ..datasets import ALONE
 from ..engines import losses
 from ..engines.engine_choice import separate
 from ..engines.refusals import refuse
-from ..memory_mapped import stays_in_file
 from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of
 from ..optimizers import Table, UpdateRule, check_known
 from ..randomness import Seed, global_torch_seed, sequence
+from ..records import ALONE, HeldRecords, Records, stays_in_file, with_empty_row
 from ..schedules import table_of
 from . import callbacks, step_size
 from .base import DPSGDEstimator
@@ -43,7 +42,6 @@ from .input_records import (
 )
 from .settings import MaxGradNorm, Settings
 from .step_size import StepSize
-from .training_records import Given
 from .user_modules import (
     array,
     check_keywords,
@@ -364,25 +362,23 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self._train(X, y, fresh)
         return self
 
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
+    def _prepare(self, X: Any, y: Any, fresh: bool) -> Records:
         if fresh:
             self.initialize()
         X, y = as_arrays(X, y)
-        given: Given
+        given: Records
         if is_source(X):
             given = reading(source_of(X, y), self._as_taken, self._targets)
-            targets = given.targets
         elif stays_in_file(X, self.device):
             given = mapped(X, y, self._as_taken, self._targets)
-            targets = given.targets
         elif y is None:
             raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
         else:
             inputs, targets = self._as_taken(inputs_of(X)), self._targets(y)
-            check_lengths(inputs, targets)
-            given = inputs, targets
+            check_lengths(len(inputs) - 1, len(targets))
+            given = HeldRecords(inputs, with_empty_row(targets))
         if self.output_shape_ is not None:
-            self._check_outputs(self.output_shape_, targets)
+            self._check_outputs(self.output_shape_, given.targets)
         return given
 
     def _as_taken(self, inputs: Inputs) -> Inputs:

@@ -21,6 +21,7 @@ from ...preprocessing import TableEncoder
 from ...privacy._types import Neighboring
 from ..optimizers import Table, UpdateRule
 from ..randomness import Seed
+from ..records import Records
 from ..task import TrainingTask
 from . import hidden_layers, layers, step_size
 from .array_records import ArrayRecords
@@ -29,7 +30,6 @@ from .frame_records import FrameRecords
 from .scaling import Array
 from .settings import MaxGradNorm, Settings
 from .step_size import Decay, StepSize
-from .training_records import Given
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
@@ -172,7 +172,7 @@ class TableNet(DPSGDEstimator):
 
     # --- records and module -------------------------------------------------------------------------------------------
 
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
+    def _prepare(self, X: Any, y: Any, fresh: bool) -> Records:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         records, labels = self.records_of(self), targets_in(y, numeric=isinstance(self, RegressorMixin))

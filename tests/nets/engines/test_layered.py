@@ -14,7 +14,7 @@ from sklearn_dpsearch.nets.engines import base, graph, layer_gradients, layered
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN
 from sklearn_dpsearch.nets.engines.rules import NotPerRecord
-from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.training import train
 
 from ..toys import ADVERSARIAL, CPU, clipped, clipped_sums, engine_for, flat, gradients, seeded, training

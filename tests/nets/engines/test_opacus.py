@@ -19,7 +19,7 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPNeuralNetBinaryClassifier, DPNeuralNetClassifier, DPNeuralNetRegressor
 from sklearn_dpsearch.nets.engines.opacus import OpacusEngine
 from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.training import train, train_together
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 

@@ -19,8 +19,8 @@ from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor
-from sklearn_dpsearch.nets.datasets import ReadRecords
 from sklearn_dpsearch.nets.estimators import input_records
+from sklearn_dpsearch.nets.records import ReadRecords
 from sklearn_dpsearch.privacy import PrivacyError
 
 from ..toys import flat
