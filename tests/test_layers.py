@@ -110,7 +110,7 @@ INSIDE_NETS = {
         "torch_settings",
         "training_progress",
     },
-    "fingerprint": {"digest", "layout", "task"},
+    "fingerprint": {"digest", "layout", "records", "task"},
     "resuming": {"fingerprint", "randomness", "torch_settings", "task"},
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.

@@ -36,22 +36,16 @@ __all__ = [
     "DPTabularRegressor",
     "OpacusNet",
 ]
-#: Module of each name, imported on demand: searches and users of diffprivlib need no torch.
-_PLACES = {
-    "DPLinearRegression": "estimators.array_estimators",
-    "DPLogisticRegression": "estimators.array_estimators",
-    "DPMLPClassifier": "estimators.array_estimators",
-    "DPMLPRegressor": "estimators.array_estimators",
-    "DPNeuralNetBinaryClassifier": "estimators.skorch_binary",
-    "DPNeuralNetClassifier": "estimators.skorch_nets",
-    "DPNeuralNetMultiLabelClassifier": "estimators.skorch_binary",
-    "DPNeuralNetRegressor": "estimators.skorch_nets",
-    "DPTabularClassifier": "estimators.frame_estimators",
-    "DPTabularEnsembleClassifier": "estimators.ensembles",
-    "DPTabularEnsembleRegressor": "estimators.ensembles",
-    "DPTabularRegressor": "estimators.frame_estimators",
-    "OpacusNet": "opacus_net",
+#: Names in each module, imported on demand: searches and users of diffprivlib need no torch.
+_MODULES = {
+    "estimators.array_estimators": ("DPLinearRegression", "DPLogisticRegression", "DPMLPClassifier", "DPMLPRegressor"),
+    "estimators.ensembles": ("DPTabularEnsembleClassifier", "DPTabularEnsembleRegressor"),
+    "estimators.frame_estimators": ("DPTabularClassifier", "DPTabularRegressor"),
+    "estimators.skorch_binary": ("DPNeuralNetBinaryClassifier", "DPNeuralNetMultiLabelClassifier"),
+    "estimators.skorch_nets": ("DPNeuralNetClassifier", "DPNeuralNetRegressor"),
+    "opacus_net": ("OpacusNet",),
 }
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ import numbers
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,6 +24,7 @@ from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.spent import PrivacySpent
 from ..digest import digest
+from ..fingerprint import words_of
 from ..optimizers import Memory, Table, UpdateRule
 from ..randomness import Seed, mixed, sequence
 from ..records import MappedRecords, ReadRecords, Records
@@ -35,14 +36,12 @@ from ..training_progress import TrainingProgress, Watchers
 from . import step_size
 from .cost import costs_before, foreign_parameters, state, total, unfit
 from .joint_training import KEEPER, PLACES, Prepared, fit_together
-from .seeded_noise import words_of
 from .settings import (
     LEAST_NORM,
     NOISE,
     RATES,
     MaxGradNorm,
     Settings,
-    check_settings,
     follows_number,
     rate_of,
     settings_of,
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
 
 
 @linked
+@dataclass(init=False, kw_only=True, eq=False, repr=False, match_args=False)
 class DPSGDEstimator(BaseEstimator):
     """Estimator that trains a torch module with DP-SGD.
 
@@ -72,6 +72,8 @@ class DPSGDEstimator(BaseEstimator):
         "replace_one" DP-SGD costs up to twice as much, and composes with diffprivlib's models.
     max_steps : int, optional
         The number of steps, in place of ``max_epochs``.
+    device : str, default="cpu"
+        Device of the training.
     max_physical_batch : int, default=16384
         Most records in memory at once, over all nets trained together. Affects memory and time, never results.
     random_state : None, int or RandomState
@@ -115,28 +117,30 @@ class DPSGDEstimator(BaseEstimator):
         made: Self = super().__new__(cls)
         return made
 
-    # Constructor arguments: those of the settings, and others.
-    noise_multiplier: float | None
-    target_epsilon: float | None
-    target_delta: float | None
-    target_mu: float | None
-    max_grad_norm: MaxGradNorm
-    sample_rate: float | None
-    batch_size: float | None
-    neighboring: Neighboring
-    max_epochs: float
-    max_steps: float | None
+    #: Sampling rate where neither ``sample_rate`` nor ``batch_size`` is given; None: one of the two is needed.
     default_rate: ClassVar[float | None] = None
-    checkpoint: str | os.PathLike[str] | None
-    device: Any
-    max_physical_batch: int
-    noise_seed: Seed
-    random_state: Seed
-    verbose: int
+
+    # Constructor arguments of all nets.
+    noise_multiplier: float | None = None
+    target_epsilon: float | None = None
+    target_delta: float | None = None
+    target_mu: float | None = None
+    max_grad_norm: MaxGradNorm = 1.0
+    sample_rate: float | None = None
+    batch_size: float | None = None
+    neighboring: Neighboring = "zero_out"
+    max_epochs: float = 10
+    max_steps: float | None = None
+    device: Any = "cpu"
+    max_physical_batch: int = 16384
+    random_state: Seed = None
+    noise_seed: Seed = None
+    checkpoint: str | os.PathLike[str] | None = None
+    verbose: int = 0
 
     # Of a fitted net: the trained module, and optimizer memory for the next ``partial_fit``.
-    module_: nn.Module
-    optimizer_memory_: Memory
+    module_: nn.Module = field(init=False)
+    optimizer_memory_: Memory = field(init=False)
 
     @property
     def privacy_spent_(self) -> PrivacySpent:
@@ -269,7 +273,7 @@ class DPSGDEstimator(BaseEstimator):
         """Raise for arguments that are wrong for all data."""
         # Not _validate_params: skorch has a method of this name.
         validate_parameter_constraints(constraints_of(type(self)), self.get_params(deep=False), type(self).__name__)
-        check_settings(self)
+        settings_of(self, self.batch_size)
         self._check_net()
 
     # --- hooks for each kind of net -----------------------------------------------------------------------------------
@@ -311,8 +315,12 @@ class DPSGDEstimator(BaseEstimator):
         """Factor on the step size at each step."""
 
     @abstractmethod
-    def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
-        """Initial step size: as given, or derived from public facts."""
+    def _step_arguments(self) -> tuple[step_size.StepSize, float, float]:
+        """Step size as given, the factor on it, and the momentum."""
+
+    @abstractmethod
+    def _bound_on_norm(self) -> float:
+        """Bound on the norm of a record, for the step size."""
 
     @abstractmethod
     def _update(self) -> UpdateRule:
@@ -438,14 +446,15 @@ class DPSGDEstimator(BaseEstimator):
     def _has_progress_bar(self) -> bool:
         return False
 
-    def _derived_step_size(
-        self, settings: Settings, expected_batch_size: float, bound: float, momentum: float
-    ) -> float:
-        """Step size from public facts, for records of this bound on their norm."""
-        decay = self._decay(settings)
+    def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
+        """Initial step size: as given, or derived from public facts."""
+        given, factor, momentum = self._step_arguments()
+        if given != "auto":
+            return factor * float(given)
+        decay, bound = self._decay(settings), self._bound_on_norm()
         if not self._uses_sgd():
-            return self._step_rule.for_adam(decay, bound)
-        return self._step_rule.for_sgd(settings, expected_batch_size, decay, bound, momentum)
+            return factor * self._step_rule.for_adam(decay, bound)
+        return factor * self._step_rule.for_sgd(settings, expected_batch_size, decay, bound, momentum)
 
     @property
     def _step_rule(self) -> step_size.StepRule:

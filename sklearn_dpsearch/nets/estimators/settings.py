@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import numbers
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
@@ -22,23 +22,6 @@ NOISE = ("noise_multiplier", "target_epsilon", "target_delta", "target_mu")
 RATES = ("sample_rate", "batch_size", "max_epochs", "max_steps")
 #: Range of calibrated noise multipliers. Below it, ε is in the hundreds, and takes long to compute.
 LEAST_NOISE, MOST_NOISE = 2.0**-6, 2.0**20
-
-
-class SettingArguments(Protocol):
-    """Constructor arguments of every net that decide about one training and its guarantee."""
-
-    noise_multiplier: float | None
-    target_epsilon: float | None
-    target_delta: float | None
-    target_mu: float | None
-    max_grad_norm: MaxGradNorm
-    sample_rate: float | None
-    batch_size: float | None
-    neighboring: Neighboring
-    max_epochs: float
-    max_steps: float | None
-    #: Sampling rate where neither ``sample_rate`` nor ``batch_size`` is given; None: one of the two is needed.
-    default_rate: ClassVar[float | None] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,17 +145,17 @@ CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-def follows_number(net: SettingArguments) -> bool:
+def follows_number(net: Any) -> bool:
     """Return whether the sampling rate follows from the number of records: ``batch_size`` alone is given."""
-    return net.batch_size is not None and net.sample_rate is None
+    return bool(net.batch_size is not None and net.sample_rate is None)
 
 
-def settings_of(net: SettingArguments, n: float | None = None) -> Settings:
+def settings_of(net: Any, n: float | None = None) -> Settings:
     """Read and check the arguments of a net.
 
     Parameters
     ----------
-    net : object
+    net : DPSGDEstimator
     n : float, optional
         Number of records, needed where only ``batch_size`` is given.
 
@@ -196,11 +179,6 @@ def settings_of(net: SettingArguments, n: float | None = None) -> Settings:
     )
 
 
-def check_settings(net: SettingArguments) -> Settings:
-    """Check all arguments that can be checked without a number of records."""
-    return settings_of(net, net.batch_size)
-
-
 def check_relation(neighboring: Neighboring) -> None:
     """Raise a PrivacyError for a relation under which the number of records would be private."""
     if neighboring == "add_remove":
@@ -221,7 +199,7 @@ def _clipping_norm(given: MaxGradNorm) -> float | None:
     return float(given)
 
 
-def rate_of(net: SettingArguments, n: float | None = None) -> float:
+def rate_of(net: Any, n: float | None = None) -> float:
     """Sampling rate for ``n`` records."""
     if not follows_number(net):
         rate = net.default_rate if net.sample_rate is None else net.sample_rate
@@ -249,7 +227,7 @@ def rate_of(net: SettingArguments, n: float | None = None) -> float:
 WAYS = ({"noise_multiplier"}, {"target_epsilon", "target_delta"}, {"target_mu"})
 
 
-def _noise(net: SettingArguments) -> dict[str, float]:
+def _noise(net: Any) -> dict[str, float]:
     given = {name: float(getattr(net, name)) for name in NOISE if getattr(net, name) is not None}
     if set(given) not in WAYS:
         raise PrivacyError(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import numbers
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import fields
+from inspect import Parameter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,14 +18,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skorch.utils import to_tensor
 
 from ...privacy import LeakingEstimatorError, PrivacyError
-from ...privacy._types import Neighboring
 from .. import checkpoints
 from ..engines import losses
 from ..engines.engine_choice import separate
 from ..engines.refusals import refuse
 from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of
 from ..optimizers import Table, UpdateRule, check_known
-from ..randomness import Seed, global_torch_seed, sequence
+from ..randomness import global_torch_seed, sequence
 from ..records import ALONE, HeldRecords, Records, stays_in_file, with_empty_row
 from ..schedules import table_of
 from . import callbacks, step_size
@@ -40,7 +40,7 @@ from .input_records import (
     reading,
     source_of,
 )
-from .settings import MaxGradNorm, Settings
+from .settings import Settings
 from .step_size import StepSize
 from .user_modules import (
     array,
@@ -56,6 +56,8 @@ from .user_modules import (
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
+#: Arguments of all nets.
+SHARED = [one for one in fields(DPSGDEstimator) if one.init]
 #: Arguments of a skorch net that would read or show records, with their only allowed value.
 FIXED: dict[str, Any] = {"train_split": None, "compile": False}
 #: Assumption about modules and criteria of a user's own, until a fit has shown whether it is needed.
@@ -97,10 +99,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     train_split : None
         Only None is allowed: validation inside of a fit would use records without noise.
     **kwargs : dict
-        As in skorch: ``optimizer``, which is SGD, Adam or AdamW, ``device``,
-        ``warm_start``, ``predict_nonlinearity``; as ``callbacks`` a list of ``LRScheduler`` (schedules that do not look
-        at losses), ``Freezer``, ``ProgressBar`` and ``TrainEndCheckpoint`` (all others see raw batches, and are
-        refused).
+        As in skorch: ``optimizer``, which is SGD, Adam or AdamW, ``warm_start``, ``predict_nonlinearity``; as
+        ``callbacks`` a list of ``LRScheduler`` (schedules that do not look at losses), ``Freezer``, ``ProgressBar`` and
+        ``TrainEndCheckpoint`` (all others see raw batches, and are refused).
     """
 
     #: Kind of the outputs: "classes", "logits" or "numbers".
@@ -117,24 +118,12 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     _prefixes = ("module", "criterion", "optimizer", "callbacks", "iterator_valid", "dataset")
 
     def __init__(
-        self, module: Any, *, criterion: Any, noise_multiplier: float | None = None,
-        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
-        neighboring: Neighboring = "zero_out", max_epochs: float = 10, max_steps: float | None = None,
-        max_physical_batch: int = 16384, lr: StepSize = "auto", lr_factor: float = 1.0,
-        engine: str = "auto", random_state: Seed = None, noise_seed: Seed = None,
-        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0, train_split: Any = None, **kwargs: Any,
+        self, module: Any, *, criterion: Any, lr: StepSize = "auto", lr_factor: float = 1.0, engine: str = "auto",
+        train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
-        super().__init__(
-            module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, train_split=train_split,
-            verbose=verbose, **kwargs,
-        )  # fmt: skip
-        self.noise_multiplier, self.target_mu = noise_multiplier, target_mu
-        self.target_epsilon, self.target_delta = target_epsilon, target_delta
-        self.max_grad_norm, self.sample_rate, self.neighboring = max_grad_norm, sample_rate, neighboring
-        self.max_steps, self.max_physical_batch = max_steps, max_physical_batch
-        self.lr_factor, self.engine = lr_factor, engine
-        self.random_state, self.noise_seed, self.checkpoint = random_state, noise_seed, checkpoint
+        own = {one.name: kwargs.pop(one.name, one.default) for one in SHARED}
+        super().__init__(module, criterion=criterion, lr=lr, train_split=train_split, **kwargs)
+        self.__dict__.update(own, lr_factor=lr_factor, engine=engine)
 
     @property
     def _default_callbacks(self) -> list[Any]:
@@ -416,13 +405,12 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     # --- the step size ------------------------------------------------------------------------------------------------
 
-    def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
-        given = vars(self).get("optimizer__lr", self.lr)
-        if given != "auto":
-            return self.lr_factor * float(given)
-        bound = step_size.bound_on_norm(self.n_features_in_)
+    def _step_arguments(self) -> tuple[StepSize, float, float]:
         momentum = float(self.get_params_for("optimizer").get("momentum", 0.0))
-        return self.lr_factor * self._derived_step_size(settings, expected_batch_size, bound, momentum)
+        return vars(self).get("optimizer__lr", self.lr), self.lr_factor, momentum
+
+    def _bound_on_norm(self) -> float:
+        return step_size.bound_on_norm(self.n_features_in_)
 
     def _decay(self, settings: Settings) -> list[float]:
         """Shares of a derived step size: falling, unless a schedule is given."""
@@ -474,8 +462,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
 def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
     """Show the arguments of all skorch nets in the signature of a constructor, which takes them as ``**kwargs``."""
+    of_nets = {one.name: Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default) for one in SHARED}
     shared, own = (inspect.signature(one).parameters for one in (SkorchNet.__init__, constructor))
-    named = {**shared, **own}
+    named = {**shared, **of_nets, **own}
     others = named.pop("kwargs")
     vars(constructor)["__signature__"] = inspect.Signature([*named.values(), others])
     return constructor

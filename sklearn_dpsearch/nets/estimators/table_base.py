@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import os
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -18,9 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...data.labels import targets_in
 from ...preprocessing import TableEncoder
-from ...privacy._types import Neighboring
 from ..optimizers import Table, UpdateRule
-from ..randomness import Seed
 from ..records import Records
 from ..task import TrainingTask
 from . import hidden_layers, layers, step_size
@@ -69,8 +66,6 @@ class TableNet(DPSGDEstimator):
         Strength of the L2 penalty; with "adamw" of the weight decay.
     warm_start : bool, default=False
         Whether ``fit`` goes on from the parameters of the last ``fit``; the cost adds up in ``privacy_spent_``.
-    device : str, default="cpu"
-        Device of the training.
 
     Attributes
     ----------
@@ -105,16 +100,8 @@ class TableNet(DPSGDEstimator):
     #: Form of the records.
     records_of: ClassVar[type[ArrayRecords | FrameRecords]] = ArrayRecords
 
-    noise_multiplier: float | None = None
-    target_epsilon: float | None = None
-    target_delta: float | None = None
-    target_mu: float | None = None
     max_grad_norm: MaxGradNorm = "rule"
-    sample_rate: float | None = None
-    batch_size: float | None = None
-    neighboring: Neighboring = "zero_out"
     max_epochs: float = 30
-    max_steps: float | None = None
     solver: Solver = "sgd"
     learning_rate: Decay = "linear"
     learning_rate_init: StepSize = "auto"
@@ -122,12 +109,6 @@ class TableNet(DPSGDEstimator):
     momentum: float = 0.0
     alpha: float = 0.0
     warm_start: bool = False
-    device: Any = "cpu"
-    max_physical_batch: int = 16384
-    random_state: Seed = None
-    noise_seed: Seed = None
-    checkpoint: str | os.PathLike[str] | None = None
-    verbose: int = 0
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train. With ``warm_start`` the parameters are kept, and the cost is added to ``privacy_spent_``.
@@ -216,15 +197,15 @@ class TableNet(DPSGDEstimator):
 
     def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
         records, decay = self.records_of(self), self._decay(settings)
-        step = self._step_rule.unclipped(settings, expected_batch_size, decay, records.bound_on_norm())
+        step = self._step_rule.unclipped(settings, expected_batch_size, decay, self._bound_on_norm())
         gradient = records.gradient_of_residual(self.hidden_layer_sizes_, self._n_outputs())
         return self._step_rule.clipping_norm(gradient, step * sum(decay))
 
-    def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
-        if self.learning_rate_init != "auto":
-            return self.learning_rate_factor * self.learning_rate_init
-        bound = self.records_of(self).bound_on_norm()
-        return self.learning_rate_factor * self._derived_step_size(settings, expected_batch_size, bound, self.momentum)
+    def _step_arguments(self) -> tuple[StepSize, float, float]:
+        return self.learning_rate_init, self.learning_rate_factor, self.momentum
+
+    def _bound_on_norm(self) -> float:
+        return self.records_of(self).bound_on_norm()
 
     def _decay(self, settings: Settings) -> list[float]:
         return step_size.shares(self.learning_rate, settings.steps)
