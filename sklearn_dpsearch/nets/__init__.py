@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from .estimators.array_estimators import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
     from .estimators.ensembles import DPTabularEnsembleClassifier, DPTabularEnsembleRegressor
     from .estimators.frame_estimators import DPTabularClassifier, DPTabularRegressor
-    from .estimators.skorch_binary import DPNeuralNetBinaryClassifier, DPNeuralNetMultiLabelClassifier
-    from .estimators.skorch_nets import DPNeuralNetClassifier, DPNeuralNetRegressor
+    from .estimators.skorch_nets import (
+        DPNeuralNetBinaryClassifier,
+        DPNeuralNetClassifier,
+        DPNeuralNetMultiLabelClassifier,
+        DPNeuralNetRegressor,
+    )
     from .opacus_net import OpacusNet
 
 __all__ = [
@@ -41,8 +45,12 @@ _MODULES = {
     "estimators.array_estimators": ("DPLinearRegression", "DPLogisticRegression", "DPMLPClassifier", "DPMLPRegressor"),
     "estimators.ensembles": ("DPTabularEnsembleClassifier", "DPTabularEnsembleRegressor"),
     "estimators.frame_estimators": ("DPTabularClassifier", "DPTabularRegressor"),
-    "estimators.skorch_binary": ("DPNeuralNetBinaryClassifier", "DPNeuralNetMultiLabelClassifier"),
-    "estimators.skorch_nets": ("DPNeuralNetClassifier", "DPNeuralNetRegressor"),
+    "estimators.skorch_nets": (
+        "DPNeuralNetBinaryClassifier",
+        "DPNeuralNetClassifier",
+        "DPNeuralNetMultiLabelClassifier",
+        "DPNeuralNetRegressor",
+    ),
     "opacus_net": ("OpacusNet",),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}

@@ -647,7 +647,7 @@ MUTANTS = [
     Mutant(
         name="band of one output",
         mistake="The noise in log odds is that of one output, not of the difference of two.",
-        file="nets/estimators/frame_records.py",
+        file="nets/estimators/frame_estimators.py",
         old="np.linalg.norm(contrasts, axis=1, keepdims=True)",
         new="np.ones((len(contrasts), 1))",
         tests=("nets/estimators/test_frame_estimators.py::test_shapes_of_an_additive_classifier_are_its_log_odds",),
