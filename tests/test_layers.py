@@ -86,7 +86,7 @@ INSIDE_NETS = {
     "optimizers": set(),
     "schedules": {"optimizers"},
     "task": {"optimizers", "randomness", "sampling"},
-    "records": {"engines", "named_tensors", "randomness"},
+    "records": {"engines", "named_tensors", "randomness", "sampling"},
     "engines": {"layout", "named_tensors", "randomness"},
     "stack": {
         "records",

@@ -21,6 +21,7 @@ from ..privacy._cached_property import cached_property
 from .engines import rounding
 from .named_tensors import Inputs, NamedTensors, each, joined, names_of, tensors_of
 from .randomness import Seed, reading_coins
+from .sampling import Persons
 
 CPU = torch.device("cpu")
 #: Records at once whose norms are computed, or that are read for a digest: few enough for a cache.
@@ -47,11 +48,14 @@ class Records(ABC):
         Of the shape and kind of records, on the device.
     stacks : bool
         Whether several nets can train on them at once: every reading of a record is equal.
+    persons : Persons or None
+        Persons who are drawn in place of records; None: each record by itself.
     """
 
     inputs: Inputs
     targets: torch.Tensor
     stacks: bool
+    persons: Persons | None = None
 
     @staticmethod
     def of(inputs: Inputs, targets: torch.Tensor, device: torch.device = CPU) -> HeldRecords:
@@ -83,6 +87,11 @@ class Records(ABC):
         """Open for one training."""
         yield self
 
+    @property
+    def units(self) -> int:
+        """Number of persons, or of records without persons: public."""
+        return len(self) if self.persons is None else len(self.persons)
+
     def are(self, other: Records) -> bool:
         """Return whether these are another net's records, in the same form and on the same device."""
         return False
@@ -97,7 +106,8 @@ class Records(ABC):
                 found = found or [hashlib.blake2b() for _ in tensors]
                 for one, rows in zip(found, tensors):
                     one.update(rows.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-        return [one.hexdigest() for one in found]
+        persons = [] if self.persons is None else [hashlib.blake2b(self.persons.codes.tobytes())]
+        return [one.hexdigest() for one in (*found, *persons)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +116,13 @@ class HeldRecords(Records):
 
     inputs: Inputs
     targets: torch.Tensor
+    persons: Persons | None = None
     stacks = True
 
     def on(self, device: torch.device) -> HeldRecords:
         if self.targets.device == device:
             return self
-        return HeldRecords(self.inputs.to(device), self.targets.to(device))
+        return HeldRecords(self.inputs.to(device), self.targets.to(device), self.persons)
 
     def __len__(self) -> int:
         return len(self.targets) - 1
@@ -129,7 +140,7 @@ class HeldRecords(Records):
         if not isinstance(other, HeldRecords) or names_of(self.inputs) != names_of(other.inputs):
             return False
         mine, theirs = ([*tensors_of(records.inputs), records.targets] for records in (self, other))
-        return all(map(_equal, mine, theirs))
+        return self.persons is other.persons and all(map(_equal, mine, theirs))
 
 
 def rows_at(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
@@ -223,6 +234,7 @@ class MappedRecords(Records):
     how: Hashable
     inputs: torch.Tensor
     targets: torch.Tensor
+    persons: Persons | None = None
     stacks = True
 
     def on(self, device: torch.device) -> MappedRecords:
@@ -241,7 +253,7 @@ class MappedRecords(Records):
 
     def are(self, other: Records) -> bool:
         same = isinstance(other, MappedRecords) and self.rows is other.rows and self.how == other.how
-        return same and _equal(self.targets, other.targets)
+        return same and self.persons is other.persons and _equal(self.targets, other.targets)
 
 
 # --- one by one -------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from .engines.linear import LinearEngine
 from .optimizers import stepper_for
 from .randomness import Secrets, fill_normals, global_state, restore_global
 from .records import Records
-from .sampling import PoissonBatches, padded_batches
+from .sampling import PersonBatches, PoissonBatches, padded_batches
 from .task import TrainingTask
 from .torch_settings import one_thread
 from .training_progress import NO_WATCHERS, Watchers
@@ -28,6 +28,11 @@ AHEAD = 2**17
 def noise_scale(task: TrainingTask, rows: int) -> float:
     """Standard deviation of the noise on a clipped sum over ``rows`` rows, with the share for rounding."""
     return task.noise_multiplier * task.max_grad_norm * rounding.noise_factor(rows)
+
+
+def _batches(task: TrainingTask, own: Secrets, records: Records) -> PoissonBatches | PersonBatches:
+    drawn = PoissonBatches(own.coins, own.rows, task.sample_rate, task.places or records.units)
+    return drawn if records.persons is None else PersonBatches(drawn, records.persons, own.turns)
 
 
 class Stack:
@@ -65,10 +70,7 @@ class Stack:
         # One source of secrets per net: nets that shared batches or noise would not be independent runs, which the
         # theorems about the best of several candidates need.
         self.secrets = [Secrets(task.seed) for task in tasks]
-        self.batches = [
-            PoissonBatches(own.coins, own.rows, task.sample_rate, task.places or len(records))
-            for own, task in zip(self.secrets, tasks)
-        ]
+        self.batches = [_batches(task, own, records) for task, own in zip(tasks, self.secrets)]
         self.done = 0  # steps
         self._allocate()
 

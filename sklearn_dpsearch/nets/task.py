@@ -62,5 +62,5 @@ class TrainingTask:
     notes: list[str] = field(default_factory=list)
 
     def rows(self, n: int) -> int:
-        """Number of rows of each batch in a training on ``n`` records."""
+        """Number of rows of each batch in a training on ``n`` records, or persons."""
         return most_rows(self.sample_rate, self.places or n)

@@ -143,7 +143,7 @@ def _groups(tasks: Sequence[TrainingTask], records: Records, max_physical_batch:
     groups: list[list[int]] = []
     for members in found.values():
         ordered = sorted(members, key=lambda i: (tasks[i].sample_rate, tasks[i].steps))
-        sizes = [max(1, tasks[i].rows(len(records))) for i in ordered]
+        sizes = [max(1, tasks[i].rows(records.units)) for i in ordered]
         most = min(max_physical_batch, _most_in_cache(tasks[ordered[-1]], sizes[-1], records.inputs.device))
         groups += _within(ordered, sizes, most)
     return groups

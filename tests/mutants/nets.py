@@ -153,8 +153,8 @@ MUTANTS = [
         name="places of a secret subset counted",
         mistake="A net in a subset search draws its batches from the records of the subset, whose number is secret.",
         file="nets/stack.py",
-        old="task.places or len(records))",
-        new="len(records))",
+        old="task.places or records.units)",
+        new="records.units)",
         tests=("search/test_subset_search.py::test_no_shape_in_a_net_tells_how_many_records_are_in_the_subset",),
     ),
     Mutant(
@@ -407,5 +407,14 @@ MUTANTS = [
         new="        return self._models(mu * SHARE)[0].privacy_guarantee()",
         tests=("nets/estimators/test_ensembles.py::test_both_models_are_paid_for_and_the_target_is_met",),
         seen="averages of models that were each tuned to the whole budget",
+    ),
+    Mutant(
+        name="each record of a person is drawn",
+        mistake="With groups records are drawn each by itself: a person with many moves a sum by many clipping norms.",
+        file="nets/stack.py",
+        old="    return drawn if records.persons is None else PersonBatches(drawn, records.persons, own.turns)\n",
+        new="    return PoissonBatches(own.coins, own.rows, task.sample_rate, len(records))\n",
+        tests=("nets/test_persons.py::test_replacing_a_whole_person_moves_a_step_by_two_norms_at_most",),
+        seen="DP-SGD on visits, stated for patients",
     ),
 ]

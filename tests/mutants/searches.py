@@ -579,8 +579,8 @@ MUTANTS = [
         name="layers by the records there are",
         mistake="How many hidden layers a net has follows from the secret number of records in a subset.",
         file="nets/estimators/table_base.py",
-        old="self.expected_number(len(X))",
-        new="len(X)",
+        old="self.expected_number(number)",
+        new="number",
         tests=(
             "nets/estimators/test_array_estimators.py::test_the_number_of_records_that_is_told_decides_on_layers_and_not_the_real_one",
         ),
@@ -597,8 +597,8 @@ MUTANTS = [
         name="norm by the records there are",
         mistake="The clipping norm by rule, and the step size, follow from the secret number of records in a subset.",
         file="nets/estimators/base.py",
-        old="expected = settings.expected_batch_size(len(given))",
-        new="expected = settings.sample_rate * len(given)",
+        old="expected = settings.expected_batch_size(given.units)",
+        new="expected = settings.sample_rate * given.units",
         tests=("nets/estimators/test_step_size.py::test_the_rule_follows_from_public_facts_alone",),
     ),
     Mutant(

@@ -15,7 +15,7 @@ from torch import nn
 
 from ...data.columns import array_of, is_frame
 from ...data.rows import ChosenRows
-from ..records import CHECKED, HeldRecords, MappedRecords, Records, stays_in_file, with_empty_row
+from ..records import CHECKED, HeldRecords, MappedRecords, stays_in_file, with_empty_row
 from . import hidden_layers, layers, scaling, step_size
 from .scaling import Bounds
 
@@ -51,7 +51,7 @@ class ArrayRecords:
         self._check_bounds(found)
         return found
 
-    def given(self, X: Any, targets: torch.Tensor) -> Records:
+    def given(self, X: Any, targets: torch.Tensor) -> HeldRecords | MappedRecords:
         """Inputs and targets for training, from checked records."""
         if not stays_in_file(X, self.net.device):
             return HeldRecords(scaling.single_rows(X, self.bounds), with_empty_row(targets))

@@ -34,7 +34,7 @@ from ..torch_settings import device_of
 from ..training import train
 from ..training_progress import TrainingProgress, Watchers
 from . import step_size
-from .cost import costs_before, foreign_parameters, state, total, unfit
+from .cost import check_units, costs_before, foreign_parameters, state, total, unfit
 from .joint_training import KEEPER, PLACES, Prepared, fit_together
 from .settings import (
     LEAST_NORM,
@@ -186,14 +186,14 @@ class DPSGDEstimator(BaseEstimator):
         self._check_arguments()
         return settings_of(self, n_samples).guarantee
 
-    def privacy_assumptions(self) -> tuple[str, ...]:
-        """Assumptions of the guarantee, as plain sentences."""
+    def privacy_assumptions(self, unit: str = "record") -> tuple[str, ...]:
+        """Assumptions of the guarantee for records, or persons, as plain sentences."""
         name, seeded = type(self).__name__, self.noise_seed is not None
         source = "noise_seed" if seeded else "the operating system"
         known = f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for tests."
         return (
             *self._first_assumptions(),
-            f"{name}: the number of records is public; batches and noise come from statistical generators seeded by "
+            f"{name}: the number of {unit}s is public; batches and noise come from statistical generators seeded by "
             f"{source}, noise in double precision.",
             *([known] if seeded else []),
             *([f"{name}: the checkpoint was not read or changed by others."] if self.checkpoint is not None else []),
@@ -295,7 +295,7 @@ class DPSGDEstimator(BaseEstimator):
         """Return whether the learning rate multiplies the noisy gradient as it is."""
 
     @abstractmethod
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> Records:
+    def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
         """Check the records, initialise the module if ``fresh``, and return inputs and targets."""
 
     def _in_training(self) -> nn.Module:
@@ -342,7 +342,7 @@ class DPSGDEstimator(BaseEstimator):
         self, settings: Settings, given: Records, costs: Sequence[PrivacySpent], places: int | None = None
     ) -> TrainingTask:
         """Training of the records that the arguments describe, after trainings with these costs."""
-        expected = settings.expected_batch_size(len(given))
+        expected = settings.expected_batch_size(given.units)
         norm = settings.max_grad_norm or max(self._norm_by_rule(settings, expected), LEAST_NORM)
         settings = replace(settings, max_grad_norm=norm)
         self.max_grad_norm_ = norm
@@ -393,28 +393,32 @@ class DPSGDEstimator(BaseEstimator):
         device_of(self.device)
         return kept_for_once
 
-    def _prepared(self, X: Any, y: Any, fresh: bool, keeper: KeyedFile | None, places: int | None) -> Prepared:
+    def _prepared(
+        self, X: Any, y: Any, fresh: bool, keeper: KeyedFile | None, places: int | None, groups: Any = None
+    ) -> Prepared:
         """Training of records, of which everything is known before its first step."""
-        given = self._prepare(X, y, fresh)
-        settings = settings_of(self, len(given))
+        unit = "record" if groups is None else "person"
+        given = self._prepare(X, y, fresh, groups)
+        settings = settings_of(self, given.units)
         if self.target_delta is not None:
-            check_size_of_delta("target_delta", float(self.target_delta), settings.expected_number(len(given)))
+            check_size_of_delta("target_delta", float(self.target_delta), settings.expected_number(given.units))
         costs, foreign = costs_before(self, fresh), () if fresh else foreign_parameters(self)
+        check_units(costs, unit)
         total(settings, costs)  # relations that cannot be composed fail here, before any spending
         task = self._task(settings, given, costs, places)
         if not fresh and not foreign:
             task.memory.update(vars(self).get("optimizer_memory_", {}))
         if not fresh or isinstance(given, ReadRecords):
             keeper = None
-        return Prepared(self, given, device_of(self.device), settings, costs, foreign, task, keeper)
+        return Prepared(self, given, device_of(self.device), settings, costs, foreign, task, keeper, unit)
 
-    def _train(self, X: Any, y: Any, fresh: bool) -> None:
+    def _train(self, X: Any, y: Any, fresh: bool, groups: Any = None) -> None:
         once = self._begin()
         before = None if fresh else {name: value.clone() for name, value in self.module_.state_dict().items()}
         spent = vars(self).get("privacy_spent_")
         try:
             with checkpoint_in(self.checkpoint) as checkpoint:
-                one = self._prepared(X, y, fresh, *once)
+                one = self._prepared(X, y, fresh, *once, groups)
                 if checkpoint is not None:
                     one = replace(one, task=self._bound(checkpoint, one.task, one.given, fresh))
                 if checkpoint is not None and checkpoint.released is not None:

@@ -42,10 +42,11 @@ class Prepared:
     foreign: tuple[str, ...]
     task: TrainingTask
     keeper: KeyedFile | None
+    unit: str
 
     def release(self) -> None:
         """State the cost of the training that has succeeded, and keep the optimizer's memory."""
-        cost.add_training(self.net, self.settings, self.costs, (*self.foreign, *self.task.notes))
+        cost.add_training(self.net, self.settings, self.costs, (*self.foreign, *self.task.notes), self.unit)
         self.net.optimizer_memory_ = on_cpu(self.task.memory)
 
     def shares_records(self, other: Prepared) -> bool:

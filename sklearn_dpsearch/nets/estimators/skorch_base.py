@@ -351,7 +351,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self._train(X, y, fresh)
         return self
 
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> Records:
+    def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
         if fresh:
             self.initialize()
         X, y = as_arrays(X, y)

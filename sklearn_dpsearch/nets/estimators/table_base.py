@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ from ...data.labels import targets_in
 from ...preprocessing import TableEncoder
 from ..optimizers import Table, UpdateRule
 from ..records import Records
+from ..sampling import Persons
 from ..task import TrainingTask
 from . import hidden_layers, layers, step_size
 from .array_records import ArrayRecords
@@ -110,19 +111,24 @@ class TableNet(DPSGDEstimator):
     alpha: float = 0.0
     warm_start: bool = False
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Train. With ``warm_start`` the parameters are kept, and the cost is added to ``privacy_spent_``.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
+        groups : array-like of shape (n_samples,), optional
+            Person of each record: numbers, texts, or other values with a hash; a missing one is a person of its own.
+            With ``groups`` the guarantee is for persons, all of whose records are neighbours together, and the number
+            of persons is public in place of that of records. Each step uses one record, drawn anew, of each person in
+            its batch.
 
         Returns
         -------
         self : object
         """
-        self._train(X, y, fresh=not (self.warm_start and hasattr(self, "module_")))
+        self._train(X, y, not (self.warm_start and hasattr(self, "module_")), groups)
         return self
 
     def _check_net(self) -> None:
@@ -153,20 +159,22 @@ class TableNet(DPSGDEstimator):
 
     # --- records and module -------------------------------------------------------------------------------------------
 
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> Records:
+    def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         records, labels = self.records_of(self), targets_in(y, numeric=isinstance(self, RegressorMixin))
         X = records.checked(X, labels, fresh)
+        persons = None if groups is None else Persons.of(groups, len(labels))
+        number = len(labels) if persons is None else len(persons)
         targets = self._targets(labels, fresh)
         if fresh:
-            n, own = self.expected_number(len(X)), hidden_layers.checked(self._hidden_layer_sizes)
+            n, own = self.expected_number(number), hidden_layers.checked(self._hidden_layer_sizes)
             self.weight_noise_: float | None = 0.0
             self.hidden_layer_sizes_ = records.hidden_by_rule(n) if own is None else own
             activation = hidden_layers.ACTIVATIONS[getattr(self, "activation", "identity")]
             generator = layers.generator_of(self.random_state)
             self.module_ = records.module(self.hidden_layer_sizes_, self._n_outputs(), activation, generator)
-        return records.given(X, targets)
+        return replace(records.given(X, targets), persons=persons)
 
     @property
     def _hidden_layer_sizes(self) -> hidden_layers.HiddenLayerSizes:
