@@ -11,10 +11,12 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.nets import (
     DPLogisticRegression,
     DPMLPClassifier,
     DPMLPRegressor,
+    DPNeuralNetClassifier,
     DPTabularClassifier,
     DPTabularEnsembleClassifier,
 )
@@ -22,6 +24,8 @@ from sklearn_dpsearch.nets.estimators import base
 from sklearn_dpsearch.nets.estimators.settings import settings_of
 from sklearn_dpsearch.nets.sampling import PersonBatches, Persons, PoissonBatches
 from sklearn_dpsearch.privacy import PrivacyError
+from sklearn_dpsearch.search.execution.models import fresh
+from sklearn_dpsearch.search.execution.randomness import Randomness
 
 from .crashes import cut_off, parameters, table_net
 from .toys import flat
@@ -204,3 +208,52 @@ def test_nets_for_data_frames_and_their_means_with_boosting_take_persons():
     mean = DPTabularEnsembleClassifier(schema, classes=[0, 1], target_mu=1.0, noise_seed=0).fit(frame, y, groups=groups)
     assert {one.privacy_spent_.unit for one in (net, mean, mean.net_, mean.boosting_)} == {"person"}
     assert mean.score(frame, y) > 0.5
+
+
+SEARCHES = {
+    "random": lambda net: DPRandomSearchCV(net, SPACE, n_iter=2, epsilon=8.0, delta=1e-4, random_state=0),
+    "refit": lambda net: DPRandomSearchCV(net, SPACE, n_iter=2, epsilon=8.0, delta=1e-4, refit=True, random_state=0),
+    "subset": lambda net: DPSubsetSearchCV(
+        net, SPACE, n_iter=2, subset_fraction=0.5, epsilon=8.0, delta=1e-4, random_state=0
+    ),
+}
+SPACE = {"learning_rate_factor": [0.8, 1.2]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SEARCHES)
+def test_searches_over_nets_state_everything_for_persons(name):
+    X, y, groups = table(300)
+    net = DPLogisticRegression(classes=[0, 1], bounds_X=(-3, 3), sample_rate=0.1, max_epochs=2)
+    search = SEARCHES[name](net).fit(X, y, groups=groups)
+    spent = search.privacy_spent_
+    assert (spent.unit, search.best_estimator_.privacy_spent_.unit) == ("person", "person")
+    assert spent.epsilon <= 8.0
+    assert spent.epsilon == SEARCHES[name](net).privacy_cost(300).epsilon
+    assert search.score(X, y) > 0.6
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+def test_the_rate_of_a_candidate_follows_from_the_persons_who_train(cv):
+    """Not from the number of their records, which is nobody's business."""
+    X, y, groups = table(300)
+    net = DPLogisticRegression(classes=[0, 1], batch_size=20, max_steps=3)
+    search = SEARCHES["random"](net).set_params(rehearse=False, cv=cv)
+    work, _ = search._prepared(X, y, None, None, {"groups": groups})
+    candidates = work.strategy.candidates(work.plan, Randomness(0))
+    job = work.job(candidates, Randomness(1))
+    training = set(groups[job.split.folds[0][0]])
+    assert len(job.split.folds[0][0]) == 3 * len(training)
+    assert fresh(job, candidates[0], None).sample_rate in (20 / 300, 20 / len(training))
+
+
+class Wary(DPLogisticRegression):
+    """A subclass, whose fit may do anything."""
+
+
+@pytest.mark.parametrize("kind", [Wary, DPNeuralNetClassifier])
+def test_searches_refuse_persons_for_other_nets(kind):
+    X, y, groups = table()
+    given = {"module": torch.nn.Linear} if kind is DPNeuralNetClassifier else {}
+    with pytest.raises(PrivacyError, match=r"single records.*Keep one record of each"):
+        DPRandomSearchCV(kind(classes=[0, 1], **given), {}, epsilon=1.0, delta=1e-6).fit(X, y, groups=groups)

@@ -92,6 +92,8 @@ class TabularEnsemble(CalibratedModel):
     from noise; but at least 1/10. n is the number of records. Weights are free.
     """
 
+    #: Persons may come as ``groups``: a search hands them on.
+    takes_groups = True
     #: Constructor arguments on which the guarantee depends.
     privacy_parameters: ClassVar[tuple[str, ...]] = (*TARGETS, "neighboring")
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -98,6 +98,8 @@ class TableNet(DPSGDEstimator):
         **{name: TableEncoder._parameter_constraints[name] for name in ("schema", "bins", "indicators")},
     }
     default_rate: ClassVar[float | None] = RATE
+    #: Persons may come as ``groups``: a search hands them on.
+    takes_groups = True
     #: Form of the records.
     records_of: ClassVar[type[ArrayRecords | FrameRecords]] = ArrayRecords
 
