@@ -143,6 +143,7 @@ def test_blanking_a_person_moves_a_step_by_one_norm_at_most(monkeypatch):
     assert float((sums[0] - sums[1]).norm()) <= 2.0001
 
 
+@pytest.mark.slow
 def test_the_number_of_persons_stands_for_that_of_records_everywhere():
     X, y, groups = table()
     one = DPLogisticRegression(classes=[0, 1], **{**SOME, "sample_rate": None, "batch_size": 30})
@@ -201,6 +202,7 @@ def test_nothing_of_the_persons_stays():
         one.fit(X, y, groups=names[:7])
 
 
+@pytest.mark.slow
 def test_nets_for_data_frames_and_their_means_with_boosting_take_persons():
     X, y, groups = table()
     frame, schema = pd.DataFrame(X, columns=list("abcd")), dict.fromkeys("abcd", (-3.0, 3.0))
@@ -233,6 +235,7 @@ def test_searches_over_nets_state_everything_for_persons(name):
     assert search.score(X, y) > 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cv", [None, 3])
 def test_the_rate_of_a_candidate_follows_from_the_persons_who_train(cv):
     """Not from the number of their records, which is nobody's business."""

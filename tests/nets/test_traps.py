@@ -8,6 +8,7 @@ import multiprocessing
 import pickle
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -182,7 +183,7 @@ def test_12_a_stated_batch_size_divides_the_sums_whatever_the_number_of_records(
 
 
 def _task(one, settings, n):
-    return copy.deepcopy(one).initialize()._task(settings, range(n), ())
+    return copy.deepcopy(one).initialize()._task(settings, SimpleNamespace(units=n), ())
 
 
 @pytest.mark.slow

@@ -431,8 +431,9 @@ def test_schedules_change_the_rate_as_pytorch_does(policy, arguments, every):
     callback = ("rate", LRScheduler(policy, step_every=every, **arguments))
     one = net(callbacks=[callback], optimizer__momentum=0.9, max_steps=20).initialize()
     from sklearn_dpsearch.nets.estimators.settings import settings_of
+    from sklearn_dpsearch.nets.records import Records
 
-    table = one._task(settings_of(one), (torch.as_tensor(X), torch.as_tensor(y)), ()).schedule
+    table = one._task(settings_of(one), Records.of(torch.as_tensor(X), torch.as_tensor(y)), ()).schedule
     expected, optimizer = [], torch.optim.SGD(one.module_.parameters(), lr=0.5, momentum=0.9)
     scheduler = policy(optimizer, **arguments)
     for t in range(20):
