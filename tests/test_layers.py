@@ -83,15 +83,13 @@ INSIDE_NETS = {
             "training_progress",
         )
     },
-    "optimizers": {"digest", "layout"},
+    "optimizers": set(),
     "schedules": {"optimizers"},
-    "task": {"engines", "optimizers", "named_tensors", "randomness", "sampling"},
-    "memory_mapped": {"engines", "task"},
-    "datasets": {"named_tensors", "randomness", "task"},
+    "task": {"optimizers", "randomness", "sampling"},
+    "records": {"engines", "named_tensors", "randomness", "sampling"},
     "engines": {"layout", "named_tensors", "randomness"},
-    "averages": {"task"},
     "stack": {
-        "averages",
+        "records",
         "task",
         "engines",
         "optimizers",
@@ -101,6 +99,7 @@ INSIDE_NETS = {
         "training_progress",
     },
     "training": {
+        "records",
         "task",
         "stack",
         "resuming",
@@ -111,7 +110,7 @@ INSIDE_NETS = {
         "torch_settings",
         "training_progress",
     },
-    "fingerprint": {"digest", "layout", "task"},
+    "fingerprint": {"digest", "layout", "records", "task"},
     "resuming": {"fingerprint", "randomness", "torch_settings", "task"},
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.

@@ -39,7 +39,8 @@ from sklearn.model_selection import RandomizedSearchCV, ShuffleSplit
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, memory_mapped
+from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier
+from sklearn_dpsearch.nets import records as training_records
 from sklearn_dpsearch.privacy import Fixed, RenyiDP
 from sklearn_dpsearch.privacy.guarantees.values import ORDERS
 
@@ -244,7 +245,7 @@ def speed(folder: Path, number: int) -> None:
         seconds: dict[str, list[float]] = {"once": [], "batches": []}
         for _ in range(3):
             for way, large in (("once", 2**60), ("batches", 0)):
-                memory_mapped.LARGE["cpu"], begin = large, time.process_time()
+                training_records.LARGE["cpu"], begin = large, time.process_time()
                 clone(net).set_params(noise_multiplier=1.0).fit(X, y)
                 seconds[way].append(time.process_time() - begin)
         print(f"{type(net).__name__}, {number:,} records: {min(seconds['batches']) / min(seconds['once']):.2f} times")

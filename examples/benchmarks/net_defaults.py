@@ -37,9 +37,6 @@ HINDSIGHT = {
 }
 OTHER_DEFAULTS: Mapping[str, dict[str, Any]] = {
     "constant step": {"learning_rate": "constant"},
-    "average of the last half": {"average": 0.5},
-    "constant step, averaged": {"learning_rate": "constant", "average": 0.5},
-    "automatic clipping": {"max_grad_norm": "auto"},
     "momentum 0.9": {"momentum": 0.9},
     "Adam": {"solver": "adam"},
     "AdamW": {"solver": "adamw", "alpha": 0.01},

@@ -30,8 +30,9 @@ from torch import nn
 from sklearn_dpsearch.nets import DPMLPClassifier
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.randomness import Secrets
+from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.sampling import PoissonBatches
-from sklearn_dpsearch.nets.task import Records, TrainingTask
+from sklearn_dpsearch.nets.task import TrainingTask
 from sklearn_dpsearch.nets.training import train, train_together
 from sklearn_dpsearch.privacy import DPSGD
 

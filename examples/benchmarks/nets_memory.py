@@ -19,7 +19,7 @@ import torch
 from nets_at_real_size import Data, Make, cnn, ghost, ours
 from torch import nn
 
-from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.records import Records
 
 
 class Words(nn.Module):

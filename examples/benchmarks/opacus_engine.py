@@ -22,7 +22,8 @@ from opacus.layers import DPLSTM
 from torch import nn
 
 from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.task import Records, TrainingTask
+from sklearn_dpsearch.nets.records import Records
+from sklearn_dpsearch.nets.task import TrainingTask
 from sklearn_dpsearch.nets.training import train
 
 N, LOT, STEPS, RATE, CLASSES = 2000, 128, 10, 0.5, 10

@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from .estimators.array_estimators import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
     from .estimators.ensembles import DPTabularEnsembleClassifier, DPTabularEnsembleRegressor
     from .estimators.frame_estimators import DPTabularClassifier, DPTabularRegressor
-    from .estimators.skorch_binary import DPNeuralNetBinaryClassifier, DPNeuralNetMultiLabelClassifier
-    from .estimators.skorch_nets import DPNeuralNetClassifier, DPNeuralNetRegressor
+    from .estimators.skorch_nets import (
+        DPNeuralNetBinaryClassifier,
+        DPNeuralNetClassifier,
+        DPNeuralNetMultiLabelClassifier,
+        DPNeuralNetRegressor,
+    )
     from .opacus_net import OpacusNet
 
 __all__ = [
@@ -36,22 +40,20 @@ __all__ = [
     "DPTabularRegressor",
     "OpacusNet",
 ]
-#: Module of each name, imported on demand: searches and users of diffprivlib need no torch.
-_PLACES = {
-    "DPLinearRegression": "estimators.array_estimators",
-    "DPLogisticRegression": "estimators.array_estimators",
-    "DPMLPClassifier": "estimators.array_estimators",
-    "DPMLPRegressor": "estimators.array_estimators",
-    "DPNeuralNetBinaryClassifier": "estimators.skorch_binary",
-    "DPNeuralNetClassifier": "estimators.skorch_nets",
-    "DPNeuralNetMultiLabelClassifier": "estimators.skorch_binary",
-    "DPNeuralNetRegressor": "estimators.skorch_nets",
-    "DPTabularClassifier": "estimators.frame_estimators",
-    "DPTabularEnsembleClassifier": "estimators.ensembles",
-    "DPTabularEnsembleRegressor": "estimators.ensembles",
-    "DPTabularRegressor": "estimators.frame_estimators",
-    "OpacusNet": "opacus_net",
+#: Names in each module, imported on demand: searches and users of diffprivlib need no torch.
+_MODULES = {
+    "estimators.array_estimators": ("DPLinearRegression", "DPLogisticRegression", "DPMLPClassifier", "DPMLPRegressor"),
+    "estimators.ensembles": ("DPTabularEnsembleClassifier", "DPTabularEnsembleRegressor"),
+    "estimators.frame_estimators": ("DPTabularClassifier", "DPTabularRegressor"),
+    "estimators.skorch_nets": (
+        "DPNeuralNetBinaryClassifier",
+        "DPNeuralNetClassifier",
+        "DPNeuralNetMultiLabelClassifier",
+        "DPNeuralNetRegressor",
+    ),
+    "opacus_net": ("OpacusNet",),
 }
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

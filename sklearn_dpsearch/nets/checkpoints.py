@@ -66,7 +66,10 @@ def together(spent: Sequence[PrivacySpent]) -> PrivacySpent:
     """Combine several statements into one."""
     if len(spent) == 1:
         return spent[0]
+    if len({statement.unit for statement in spent}) > 1:
+        raise PrivacyError("Found parameters with costs for records and for persons, which do not add up.")
     return PrivacySpent(
+        unit=spent[0].unit,
         guarantee=compose(*(statement.guarantee for statement in spent)),
         delta=spent[0].delta,
         components=tuple(component for statement in spent for component in statement.components),

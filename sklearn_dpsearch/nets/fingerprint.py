@@ -17,6 +17,7 @@ from .._disk.store import Marks, shown
 from ..privacy import PrivacyError
 from .digest import digest
 from .layout import named_trained
+from .records import Records
 from .task import TrainingTask
 
 #: Arguments without effect on the release, and parts of a task that follow from arguments.
@@ -82,3 +83,30 @@ def _blank(module: nn.Module) -> nn.Module:
 def marks_of_records(records: Sequence[object]) -> dict[str, tuple[str, str]]:
     """Mark of records, by their digests."""
     return {"records": (digest(*records), "")}
+
+
+# --- seeded noise -----------------------------------------------------------------------------------------------------
+
+#: Arguments that change no result beyond rounding, or that show in the initial parameters.
+OF_PLACE = frozenset({*FREE, "noise_seed", "random_state", "device", "max_physical_batch"})
+
+
+def words_of(module: nn.Module, arguments: Mapping[str, Any], given: Records, trainings: int) -> Sequence[int]:
+    """Fingerprint of a training, as words for a seed: trainings that differ share no noise.
+
+    With one noise for two trainings, the difference of their releases would be exact, also for those without the seed.
+
+    Parameters
+    ----------
+    module : Module
+        With its initial parameters.
+    arguments : mapping
+        Names to the arguments of the net.
+    given : records
+    trainings : int
+        Number of earlier trainings of these parameters.
+    """
+    named = {name: argument(value) for name, value in sorted(arguments.items()) if name not in OF_PLACE}
+    start = [value.detach().cpu() for value in module.state_dict().values()]
+    told = digest(named, start, trainings, *given.digests())
+    return [int(word) for word in np.frombuffer(bytes.fromhex(told), np.uint32)]

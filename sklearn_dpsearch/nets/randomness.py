@@ -20,11 +20,11 @@ Seed: TypeAlias = int | Sequence[int] | np.random.RandomState | np.random.SeedSe
 _GLOBAL_GENERATOR = threading.Lock()
 
 #: Random streams of one training, each from its own child of the seed.
-STREAMS = ("coins", "noise", "reading", "rows")
+STREAMS = ("coins", "noise", "reading", "rows", "turns")
 
 
 class Secrets:
-    """Secrets of one training: the members of its batches and their rows, and the noise.
+    """Secrets of one training: the members of its batches, their rows and their records, and the noise.
 
     Parameters
     ----------
@@ -42,6 +42,7 @@ class Secrets:
         source = sequence(seed)
         self.coins = np.random.Generator(np.random.PCG64DXSM(_stream(source, "coins")))
         self.rows = np.random.Generator(np.random.PCG64DXSM(_stream(source, "rows")))
+        self.turns = np.random.Generator(np.random.PCG64DXSM(_stream(source, "turns")))
         self._noise = np.random.Generator(np.random.SFC64(_stream(source, "noise")))
 
     def normals(self, out: torch.Tensor, scale: float = 1.0) -> None:

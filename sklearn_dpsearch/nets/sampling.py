@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
+
+from ..data.persons import PersonCodes, number_of_persons, persons_in
 
 #: Least rate for which gaps are drawn: their probabilities are wrong by about 2**-53 each.
 LEAST_RATE = 1e-9
@@ -89,12 +92,67 @@ class PoissonBatches:
         return last + np.cumsum(np.maximum(gaps, 1))
 
 
-def padded_batches(sources: Sequence[PoissonBatches], steps: int, n: int, rows: int) -> np.ndarray:
+class Persons:
+    """Records of persons.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_samples,)
+        Person of each record, 0 … n_persons − 1.
+    """
+
+    def __init__(self, codes: PersonCodes) -> None:
+        self.codes = codes
+        self._order = np.argsort(codes, kind="stable")
+        self._starts = np.append(0, np.cumsum(np.bincount(codes)))
+
+    @classmethod
+    def of(cls, groups: Any, n_samples: int) -> Persons | None:
+        """Persons by their names; None if each has one record: persons are then drawn as records are."""
+        codes = persons_in(groups, n_samples)
+        return None if number_of_persons(codes) == n_samples else cls(codes)
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def records(self, persons: np.ndarray, turns: np.ndarray) -> np.ndarray:
+        """Number of one record of each person, by a number in [0, 1); for no person the number of all records."""
+        known = np.minimum(persons, len(self) - 1)
+        first, own = self._starts[known], np.diff(self._starts)[known]
+        return np.where(persons < len(self), self._order[first + (turns * own).astype(np.int64)], len(self.codes))
+
+
+class PersonBatches:
+    """Batches of persons, each of whom is there by one of his records, drawn anew in every batch.
+
+    Given all of these draws a person adds one clipped gradient to a step in which he is, and none to others: what holds
+    for a record holds for him (docs/theory/persons.md).
+
+    Parameters
+    ----------
+    batches : PoissonBatches
+        Batches of persons' numbers.
+    persons : Persons
+    turns : Generator
+        Secret randomness: one number for each row of a batch, whoever is in it.
+    """
+
+    def __init__(self, batches: PoissonBatches, persons: Persons, turns: np.random.Generator) -> None:
+        self._batches, self._persons, self._turns = batches, persons, turns
+        self.rows, self.state, self.restore = batches.rows, batches.state, batches.restore
+
+    def draw(self, steps: int) -> np.ndarray:
+        """Draw the next ``steps`` batches, shape (steps, rows): record numbers, and that of all records for none."""
+        persons = self._batches.draw(steps)
+        return self._persons.records(persons, self._turns.random(persons.shape))
+
+
+def padded_batches(sources: Sequence[PoissonBatches | PersonBatches], steps: int, n: int, rows: int) -> np.ndarray:
     """Draw the next batches of several trainings, filled up to a common number of rows.
 
     Parameters
     ----------
-    sources : sequence of PoissonBatches
+    sources : sequence of PoissonBatches or PersonBatches
     steps : int
     n : int
         Stands for "no record"; larger numbers, which are places without a record, become ``n``.

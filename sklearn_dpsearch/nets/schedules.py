@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .._process import without_warnings
-from .optimizers import PerGroup, Table
+from .optimizers import Table
 
 #: Hyperparameters that PyTorch's schedulers change.
 CHANGED = ("lr", "momentum", "betas")
@@ -37,30 +37,21 @@ def table_of(
     Returns
     -------
     dict
-        Name of a hyperparameter ↦ its value at each step, for those that change; of several groups one for each.
+        Name of a hyperparameter ↦ its value at each step, for those that change.
     """
     if not schedulers:
         return {}
-    groups = optimizer.param_groups
-    names = [name for name in CHANGED if name in groups[0]]
-    before = [{name: group[name] for name in names} for group in groups]
-    keys = [set(group) for group in groups]
+    (group,) = optimizer.param_groups
+    before, names = dict(group), [name for name in CHANGED if name in group]
     rows: dict[str, list[Any]] = {name: [] for name in names}
     with without_warnings():  # "step of the optimizer was not called": it is not called on purpose
         running = [(policy(optimizer, **arguments), every) for policy, arguments, every in schedulers]
         for t in range(steps):
-            for name, values in rows.items():
-                values.append(PerGroup(group[name] for group in groups))
+            for name in names:
+                rows[name].append(group[name])
             for scheduler, every_batch in running:
                 if every_batch or (t + 1) % steps_per_epoch == 0:
                     scheduler.step()
-    for group, own, known in zip(groups, before, keys):
-        for name in set(group) - known:
-            del group[name]
-        group.update(own)
-    changed = {name: values for name, values in rows.items() if any(tuple(v) != _of(before, name) for v in values)}
-    return changed if len(groups) > 1 else {name: [only for (only,) in values] for name, values in changed.items()}
-
-
-def _of(groups: Sequence[dict[str, Any]], name: str) -> tuple[Any, ...]:
-    return tuple(group[name] for group in groups)
+    group.clear()
+    group.update(before)
+    return {name: values for name, values in rows.items() if any(value != before[name] for value in values)}

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from .averages import Averages
 from .engines import rounding
 from .engines.base import Engine
 from .engines.linear import LinearEngine
-from .optimizers import BuiltOptimizer, stepper_for
+from .optimizers import stepper_for
 from .randomness import Secrets, fill_normals, global_state, restore_global
-from .sampling import PoissonBatches, padded_batches
-from .task import Records, TrainingTask
+from .records import Records
+from .sampling import PersonBatches, PoissonBatches, padded_batches
+from .task import TrainingTask
 from .torch_settings import one_thread
 from .training_progress import NO_WATCHERS, Watchers
 
@@ -28,6 +28,11 @@ AHEAD = 2**17
 def noise_scale(task: TrainingTask, rows: int) -> float:
     """Standard deviation of the noise on a clipped sum over ``rows`` rows, with the share for rounding."""
     return task.noise_multiplier * task.max_grad_norm * rounding.noise_factor(rows)
+
+
+def _batches(task: TrainingTask, own: Secrets, records: Records) -> PoissonBatches | PersonBatches:
+    drawn = PoissonBatches(own.coins, own.rows, task.sample_rate, task.places or records.units)
+    return drawn if records.persons is None else PersonBatches(drawn, records.persons, own.turns)
 
 
 class Stack:
@@ -60,18 +65,12 @@ class Stack:
         self.tasks = list(tasks)
         layout, modules = engine.layout, [task.module for task in tasks]
         self.trained, self.frozen = (layout.read(modules, device, flag) for flag in (True, False))
-        built = [BuiltOptimizer(task.module, task.optimizer, device) for task in tasks]
-        tables = [task.schedule(own.optimizer) for task, own in zip(tasks, built)]
-        self.stepper = stepper_for(built, tables, layout, device)
+        self.stepper = stepper_for([task.optimizer for task in tasks], [task.schedule for task in tasks], device)
         self._recall()
         # One source of secrets per net: nets that shared batches or noise would not be independent runs, which the
         # theorems about the best of several candidates need.
         self.secrets = [Secrets(task.seed) for task in tasks]
-        self.batches = [
-            PoissonBatches(own.coins, own.rows, task.sample_rate, task.places or len(records))
-            for own, task in zip(self.secrets, tasks)
-        ]
-        self.averages = Averages(self.tasks, self.trained)
+        self.batches = [_batches(task, own, records) for task, own in zip(tasks, self.secrets)]
         self.done = 0  # steps
         self._allocate()
 
@@ -105,8 +104,7 @@ class Stack:
         return {
             "done": self.done,
             "trained": self.trained,
-            "stepper": self.stepper.state(),
-            "averages": self.averages.state(),
+            "stepper": self.stepper.state,
             "secrets": [own.state() for own in self.secrets],
             "batches": [own.state() for own in self.batches],
             "global": global_state(self.device),
@@ -117,7 +115,6 @@ class Stack:
         self.done = state["done"]
         self.trained.copy_(state["trained"])
         self.stepper.restore(state["stepper"])
-        self.averages.restore(state["averages"])
         for own, secret in zip(self.secrets, state["secrets"]):
             own.restore(secret)
         for batches, ahead in zip(self.batches, state["batches"]):
@@ -141,7 +138,6 @@ class Stack:
         # By the expected batch size: the real one is secret, and would scale the noise with it.
         self.gradients.copy_(self.sums).div_(self.divisors)
         self.stepper.step(self.trained, self.gradients, t)
-        self.averages.add(self.trained, t)
 
     def _add(self, chunk: torch.Tensor) -> None:
         """Add the clipped gradients of a chunk of each net's batch, shape (M, width)."""
@@ -159,7 +155,7 @@ class Stack:
             if task.steps <= t:
                 task.memory.clear()
                 task.memory.update(of=self.engine.layout.names(trained=True), kept=self.stepper.memory(i, task.steps))
-                self.engine.layout.write(self.averages.of(i, self.trained), task.module)
+                self.engine.layout.write(self.trained[i], task.module)
         self.only(kept)
 
     def only(self, kept: list[int]) -> None:
@@ -171,7 +167,6 @@ class Stack:
         self.secrets = [self.secrets[i] for i in kept]
         self.batches = [self.batches[i] for i in kept]
         self.stepper.keep(kept)
-        self.averages.keep(kept)
         if kept:
             self._allocate()
 
@@ -181,8 +176,6 @@ class Stack:
         self.sums = torch.empty_like(self.trained, dtype=torch.float64)
         self.noisy = any(task.noise_multiplier for task in self.tasks)
         self.norms = self._column([task.max_grad_norm for task in self.tasks]).float()
-        automatic = torch.tensor([[task.automatic] for task in self.tasks], device=self.device)
-        self.engine.automatic = automatic if any(task.automatic for task in self.tasks) else None
         rows = [batches.rows for batches in self.batches]
         self.scales = [noise_scale(task, own) for task, own in zip(self.tasks, rows)]
         self.divisors = self._column([task.expected_batch_size for task in self.tasks]).float()

@@ -15,11 +15,11 @@ from ..errors import TrainingError
 from .engines import engine_choice, rounding
 from .engines.base import Engine
 from .named_tensors import name_of
-from .optimizers import BuiltOptimizer
 from .randomness import global_torch_seed
+from .records import Records
 from .resuming import kept, shared
 from .stack import Stack
-from .task import Records, TrainingTask
+from .task import TrainingTask
 from .torch_settings import exactly
 from .training_progress import NO_WATCHERS, Watchers
 
@@ -143,7 +143,7 @@ def _groups(tasks: Sequence[TrainingTask], records: Records, max_physical_batch:
     groups: list[list[int]] = []
     for members in found.values():
         ordered = sorted(members, key=lambda i: (tasks[i].sample_rate, tasks[i].steps))
-        sizes = [max(1, tasks[i].rows(len(records))) for i in ordered]
+        sizes = [max(1, tasks[i].rows(records.units)) for i in ordered]
         most = min(max_physical_batch, _most_in_cache(tasks[ordered[-1]], sizes[-1], records.inputs.device))
         groups += _within(ordered, sizes, most)
     return groups
@@ -166,10 +166,9 @@ def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
         return None
     with contained():  # this net will fail, alone
         structure = _choice(task, records).stack_key(task.criterion)
-        update = BuiltOptimizer(task.module, task.optimizer, records.inputs.device).structure
-        if structure is not None and update is not None:
-            hash((structure, update))  # raises for a layer with a constant that cannot be compared
-            key = (structure, update)
+        if structure is not None:
+            hash(structure)  # raises for a layer with a constant that cannot be compared
+            key = (structure, task.optimizer.structure)
     return key
 
 

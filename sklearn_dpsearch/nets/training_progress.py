@@ -7,49 +7,28 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 #: Seconds between two looks at a training, or the time of one step if longer.
 LOOK = 0.5
 
 
-class Watched(Protocol):
-    """A training as watchers see it."""
-
-    #: Steps taken.
-    done: int
-    #: Tasks still in training; empty at the end.
-    tasks: list[Any]
-
-    def state(self) -> dict[str, Any]:
-        """State that changes from step to step."""
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state."""
-
-
-class Watcher(Protocol):
-    """An observer of a training."""
-
-    def begin(self, training: Watched) -> None:
-        """Prepare, before the first step of this process."""
-
-    def look(self, training: Watched) -> None:
-        """Look between two blocks of steps, and after the last."""
-
-    def close(self) -> None:
-        """Finish, after success and after an error alike."""
-
-
 class Watchers:
-    """All watchers of one training; without members the training runs undisturbed."""
+    """All watchers of one training; without members the training runs undisturbed.
 
-    def __init__(self, members: Sequence[Watcher] = ()) -> None:
+    Parameters
+    ----------
+    members : sequence
+        Each has ``begin(stack)``, before the first step of this process, ``look(stack)``, between two blocks of steps
+        and after the last, and ``close()``, after success and after an error alike.
+    """
+
+    def __init__(self, members: Sequence[Any] = ()) -> None:
         self.members = list(members)
         #: Most steps until the next look.
         self.patience: float = 1 if members else math.inf
 
-    def begin(self, training: Watched) -> None:
+    def begin(self, training: Any) -> None:
         """Prepare, before the first step."""
         if not self.members:
             return
@@ -57,7 +36,7 @@ class Watchers:
             member.begin(training)
         self._steps, self._since = training.done, time.monotonic()
 
-    def look(self, training: Watched) -> None:
+    def look(self, training: Any) -> None:
         """Look after a block of steps, and set the length of the next block by its time."""
         if not self.members:
             return
@@ -90,12 +69,12 @@ class TrainingProgress:
         self.name, self.steps = name, steps
         self._open = False
 
-    def begin(self, training: Watched) -> None:
+    def begin(self, training: Any) -> None:
         """Note when and where this process began."""
         self._first, self._since = training.done, time.monotonic()
         self._show(training.done, "")
 
-    def look(self, training: Watched) -> None:
+    def look(self, training: Any) -> None:
         """Show how far the training is."""
         done = training.done
         left = (time.monotonic() - self._since) / max(1, done - self._first) * (self.steps - done)

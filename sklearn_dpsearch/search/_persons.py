@@ -31,9 +31,10 @@ def name_of_groups(strategy: Strategy) -> str:
     if name is None:
         raise PrivacyError(
             f"Found groups in fit, and {type(search.estimator).__name__}, whose guarantee is for single records; "
-            "DPGradientBoostingClassifier or DPGradientBoostingRegressor is needed for persons with several. Keep one "
-            "record of each person, or leave groups out and read privacy_spent_.for_group(k), where no person has more "
-            "than k records. If groups stand for something else, and are public, so that folds may follow them, "
+            "boosting, or a net for tables (DPTabular..., DPMLP..., DPLogisticRegression), is needed for persons with "
+            "several. Keep one record of each person, or leave groups out and read privacy_spent_.for_group(k), where "
+            "no person has more than k records. If groups stand for something else, and are public, so that folds may "
+            "follow them, "
             "DPRandomSearchCV takes cv=list(GroupKFold(5).split(X, groups=groups)). Nothing was spent."
         )
     if not isinstance(cv := getattr(search, "cv", None), numbers.Real | None):
@@ -74,4 +75,4 @@ def in_records(split: Split, persons: PersonCodes, random_bytes: RandomBytes) ->
 
     folds = [(records_of(train), records_of(test, one)) for train, test in split.folds]
     final = split.final and replace(split.final, records=records_of(split.final.records))
-    return replace(split, folds=folds, final=final)
+    return replace(split, folds=folds, final=final, n_trained=len(split.folds[0][0]))

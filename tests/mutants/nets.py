@@ -153,8 +153,8 @@ MUTANTS = [
         name="places of a secret subset counted",
         mistake="A net in a subset search draws its batches from the records of the subset, whose number is secret.",
         file="nets/stack.py",
-        old="task.places or len(records))",
-        new="len(records))",
+        old="task.places or records.units)",
+        new="records.units)",
         tests=("search/test_subset_search.py::test_no_shape_in_a_net_tells_how_many_records_are_in_the_subset",),
     ),
     Mutant(
@@ -313,7 +313,7 @@ MUTANTS = [
     Mutant(
         name="augmentation that the user seeded",
         mistake="What a dataset draws for a record follows from the order of reading, and a public seed.",
-        file="nets/datasets.py",
+        file="nets/records.py",
         old="                _seed_all(words)\n",
         new="",
         tests=("nets/estimators/test_input_records.py",),
@@ -322,7 +322,7 @@ MUTANTS = [
     Mutant(
         name="masks that a dataset seeds",
         mistake="A dataset that calls manual_seed in each reading chooses the masks of dropout, too.",
-        file="nets/datasets.py",
+        file="nets/records.py",
         old="        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):\n",
         new="        with contextlib.nullcontext():\n",
         tests=(
@@ -352,14 +352,14 @@ MUTANTS = [
     Mutant(
         name="norms of a file that was",
         mistake="Norms of records in a file are kept: of a record that grows meanwhile nothing is clipped.",
-        file="nets/memory_mapped.py",
-        old="    def take(self, places",
+        file="nets/records.py",
+        old="    def are(self, other: Records) -> bool:\n        same = ",
         new=(
             "    @property\n    def norms(self):\n"
             "        first = self.convert(self.rows[:]).flatten(1)\n"
             "        zero = torch.zeros_like(first[:1])\n"
             "        return vars(self).setdefault('kept', torch.cat([first, zero]).norm(dim=1).double() + 1e-18)\n\n"
-            "    def take(self, places"
+            "    def are(self, other: Records) -> bool:\n        same = "
         ),
         tests=(
             "nets/test_memory_mapped.py::test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read",
@@ -407,5 +407,14 @@ MUTANTS = [
         new="        return self._models(mu * SHARE)[0].privacy_guarantee()",
         tests=("nets/estimators/test_ensembles.py::test_both_models_are_paid_for_and_the_target_is_met",),
         seen="averages of models that were each tuned to the whole budget",
+    ),
+    Mutant(
+        name="each record of a person is drawn",
+        mistake="With groups records are drawn each by itself: a person with many moves a sum by many clipping norms.",
+        file="nets/stack.py",
+        old="    return drawn if records.persons is None else PersonBatches(drawn, records.persons, own.turns)\n",
+        new="    return PoissonBatches(own.coins, own.rows, task.sample_rate, len(records))\n",
+        tests=("nets/test_persons.py::test_replacing_a_whole_person_moves_a_step_by_two_norms_at_most",),
+        seen="DP-SGD on visits, stated for patients",
     ),
 ]

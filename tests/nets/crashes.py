@@ -66,33 +66,6 @@ class Recurrent(nn.Module):
         return self.last(hidden)
 
 
-class InDouble(torch.optim.Optimizer):
-    """Momentum in double precision: PyTorch would bring it to the precision of the parameters."""
-
-    def __init__(self, params, lr=0.1):
-        super().__init__(params, {"lr": lr})
-
-    @torch.no_grad()
-    def step(self):
-        for group in self.param_groups:
-            for p in group["params"]:
-                state = self.state[p]
-                state["mean"] = 0.9 * state.get("mean", torch.zeros_like(p, dtype=torch.float64)) + p.grad.double()
-                state["steps"] = state.get("steps", 0) + 1
-                p.add_(state["mean"].float(), alpha=-group["lr"] / state["steps"])
-
-
-class Forgetful(torch.optim.SGD):
-    """Keeps something where nobody looks for it."""
-
-    calls = 0
-
-    def step(self, closure=None):
-        self.calls += 1
-        self.param_groups[0]["lr"] = 0.1 / self.calls
-        return super().step()
-
-
 def skorch_net(module=WithDropout, **changed):
     given = {"classes": [0, 1], "noise_multiplier": 1.0, "sample_rate": 0.2, "max_steps": STEPS, "lr": 0.3}
     return DPNeuralNetClassifier(module, **{**given, **changed})
@@ -114,8 +87,7 @@ NETS = {
     "sgd": table_net,
     "momentum": lambda **more: table_net(momentum=0.9, alpha=0.01, **more),
     "adam": lambda **more: table_net(solver="adam", learning_rate_init=0.05, **more),
-    "average": lambda **more: table_net(average=0.9, **more),
-    "automatic": lambda **more: table_net(max_grad_norm="auto", learning_rate="constant", **more),
+    "constant": lambda **more: table_net(learning_rate="constant", **more),
     "logistic": lambda **more: table_net(DPLogisticRegression, **more),
     "regressor": lambda **more: table_net(DPMLPRegressor, **more),
     "dropout": skorch_net,
@@ -125,10 +97,7 @@ NETS = {
         callbacks=[("lr", LRScheduler(CosineAnnealingLR, T_max=STEPS, step_every="batch"))], **more
     ),
     "adamw": lambda **more: skorch_net(optimizer=torch.optim.AdamW, lr=0.05, **more),
-    "rmsprop": lambda **more: skorch_net(optimizer=torch.optim.RMSprop, optimizer__momentum=0.5, lr=0.02, **more),
-    "asgd": lambda **more: skorch_net(optimizer=torch.optim.ASGD, **more),
-    "amsgrad": lambda **more: skorch_net(optimizer=torch.optim.Adam, optimizer__amsgrad=True, lr=0.05, **more),
-    "own optimizer": lambda **more: skorch_net(optimizer=InDouble, **more),
+    "nesterov": lambda **more: skorch_net(optimizer__momentum=0.5, optimizer__nesterov=True, **more),
 }
 SEEDED = {"noise_seed": 3, "random_state": 1}
 

@@ -11,11 +11,11 @@ from torch.utils._pytree import tree_leaves
 
 from sklearn_dpsearch.nets import randomness
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.estimators.training_records import device_of
+from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.stack import Stack
-from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.torch_settings import device_of
 
-from .toys import Residual, mlp, traced, training
+from .toys import Residual, mlp, rule, traced, training
 
 ELSEWHERE = torch.device("meta")
 #: Operations that may take tensors of two devices: copies, and places in a list.
@@ -46,16 +46,7 @@ def _watched(monkeypatch):
 
 
 def optimizers():
-    def with_momentum(module):
-        return torch.optim.SGD(module.parameters(), lr=0.3, momentum=0.9, weight_decay=0.1)
-
-    def adam(module):
-        return torch.optim.Adam(module.parameters(), lr=0.01)
-
-    def another(module):
-        return torch.optim.RMSprop(module.parameters(), lr=0.01)
-
-    return [with_momentum, adam, another]
+    return [rule(lr=0.3, momentum=0.9, weight_decay=0.1), rule(torch.optim.Adam, lr=0.01)]
 
 
 def stack(make, engine, optimizer, number):
@@ -75,7 +66,7 @@ def alone(module, criterion, device):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("optimizer", optimizers(), ids=lambda make: make.__name__)
+@pytest.mark.parametrize("optimizer", optimizers(), ids=["sgd", "adam"])
 @pytest.mark.parametrize(
     ("make", "engine", "number"), [(mlp, LinearEngine, 1), (mlp, LinearEngine, 3), (Residual, alone, 1)]
 )

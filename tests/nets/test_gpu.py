@@ -23,11 +23,11 @@ from sklearn_dpsearch.nets import (
     training_progress,
 )
 from sklearn_dpsearch.nets.randomness import Secrets, fill_normals
+from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.resuming import SavedTraining
-from sklearn_dpsearch.nets.task import Records
 from sklearn_dpsearch.nets.training import train, train_together
 
-from .toys import Residual, flat, mlp, seeded, table, training
+from .toys import Residual, flat, mlp, rule, seeded, table, training
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA"),
@@ -46,17 +46,16 @@ def images():
     return nn.Sequential(nn.Unflatten(1, (1, 1, 5)), nn.Conv2d(1, 4, (1, 3)), nn.Tanh(), nn.Flatten(), nn.Linear(12, 3))
 
 
-def with_momentum(module):
-    return torch.optim.SGD(module.parameters(), lr=0.3, momentum=0.9)
+WITH_MOMENTUM = rule(lr=0.3, momentum=0.9)
 
 
 @pytest.mark.parametrize("make", [mlp, Residual, norms, images], ids=["plain", "traced", "layer norm", "conv2d"])
-@pytest.mark.parametrize("optimizer", [None, torch.optim.Adam, torch.optim.RMSprop])
+@pytest.mark.parametrize("optimizer", [None, torch.optim.Adam])
 def test_without_noise_the_device_makes_no_difference(make, optimizer):
     found = []
     for device in ("cpu", CUDA):
         net = seeded(make).to(device)
-        changed = {} if optimizer is None else {"optimizer": lambda module: optimizer(module.parameters(), lr=0.01)}
+        changed = {} if optimizer is None else {"optimizer": rule(optimizer, lr=0.01)}
         train(training(net, steps=15, **changed), Records.of(*table(), torch.device(device)), max_physical_batch=50)
         found.append(flat(net).cpu())
     torch.testing.assert_close(*found, rtol=0, atol=1e-4)
@@ -67,7 +66,7 @@ def test_nets_trained_together_there_are_the_nets_trained_alone_here():
         made = [mlp(seed=i, bias=i % 2 == 0).to(device) for i in range(6)]
         return [
             training(
-                one, seed=i, steps=4 + i, optimizer=with_momentum, sample_rate=0.1 + 0.05 * i, noise_multiplier=noise
+                one, seed=i, steps=4 + i, optimizer=WITH_MOMENTUM, sample_rate=0.1 + 0.05 * i, noise_multiplier=noise
             )
             for i, one in enumerate(made)
         ]
@@ -159,7 +158,7 @@ class Stopped(Exception):
     """In the place of a crash."""
 
 
-@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.RMSprop])
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
 def test_a_training_goes_on_there_with_the_noise_and_the_masks_that_were_left(optimizer, tmp_path, monkeypatch):
     def made(**more):
         net = seeded(lambda: nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.ReLU(), nn.Linear(8, 2)))

@@ -13,8 +13,8 @@ from sklearn_dpsearch.nets import (
     DPMLPClassifier,
     DPNeuralNetClassifier,
     DPNeuralNetRegressor,
-    memory_mapped,
 )
+from sklearn_dpsearch.nets import records as training_records
 from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.privacy import PrivacyError
 
@@ -43,7 +43,7 @@ TWO = pytest.mark.parametrize("name", ["logistic", "skorch"])
 @pytest.fixture
 def in_file(tmp_path, monkeypatch):
     """An array, in a file, and every such array large enough to stay there."""
-    monkeypatch.setitem(memory_mapped.LARGE, "cpu", 0)
+    monkeypatch.setitem(training_records.LARGE, "cpu", 0)
 
     def written(values):
         np.save(tmp_path / "x.npy", values)
@@ -102,13 +102,13 @@ def test_of_a_large_file_no_copy_is_made(in_file, monkeypatch):
 
 def test_a_small_file_is_read_once(tmp_path):
     np.save(tmp_path / "x.npy", X)
-    assert not memory_mapped.stays_in_file(np.load(tmp_path / "x.npy", mmap_mode="r"), "cpu")
+    assert not training_records.stays_in_file(np.load(tmp_path / "x.npy", mmap_mode="r"), "cpu")
 
 
 def test_other_devices_hold_what_they_can(in_file):
-    assert memory_mapped.stays_in_file(in_file(X), "cpu")
-    assert not memory_mapped.stays_in_file(in_file(X), "cuda:1")
-    assert not memory_mapped.stays_in_file(X, "cpu")
+    assert training_records.stays_in_file(in_file(X), "cpu")
+    assert not training_records.stays_in_file(in_file(X), "cuda:1")
+    assert not training_records.stays_in_file(X, "cpu")
 
 
 @TWO

@@ -15,7 +15,7 @@ from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
 from sklearn_dpsearch.nets.named_tensors import ByName, NamedTensors, name_of
-from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 from .toys import CPU, seeded

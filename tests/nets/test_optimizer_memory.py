@@ -30,8 +30,6 @@ OPTIMIZERS = [
     (torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
     (torch.optim.Adam, {}),
     (torch.optim.AdamW, {"weight_decay": 0.1}),
-    (torch.optim.RMSprop, {}),
-    (torch.optim.Adagrad, {}),
 ]
 
 
@@ -140,7 +138,7 @@ def test_what_belongs_to_other_parameters_or_another_optimizer_is_not_used(tmp_p
     expected = fresh_start(copy.deepcopy(other))
     torch.testing.assert_close(flat(other.partial_fit(X, y).module_), flat(expected.module_))
 
-    for optimizer in (torch.optim.Adam, torch.optim.RMSprop, torch.optim.Adagrad):
+    for optimizer in (torch.optim.Adam, torch.optim.AdamW):
         changed = net(options={}).fit(X, y)
         changed.optimizer = optimizer  # skorch's set_params cannot, once a net is initialised
         assert bool(flat(changed.partial_fit(X, y).module_).isfinite().all())
@@ -189,6 +187,6 @@ def test_the_winner_of_a_search_goes_on_and_nothing_of_the_others_is_kept():
     one = net(noise_multiplier=None, random_state=None, sample_rate=0.2)
     search = DPRandomSearchCV(one, {"lr": [0.05, 0.1]}, n_iter=4, epsilon=5.0, delta=1e-5, random_state=0).fit(X, y)
     best = search.best_estimator_
-    kept = best.optimizer_memory_["kept"]["momentum"]
+    kept = best.optimizer_memory_["kept"]["state"][0]
     assert kept.numel() == flat(best.module_).numel()  # of one net, not a view of a stack of several
     assert kept.untyped_storage().nbytes() == 4 * kept.numel()

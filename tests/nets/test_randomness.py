@@ -303,7 +303,7 @@ def test_every_generator_of_a_training_is_saved():
 
 def test_no_two_streams_of_a_training_draw_the_same():
     own = Secrets(7)
-    generators = [own.coins, own.rows, own._noise, reading_coins(7)]
+    generators = [own.coins, own.rows, own.turns, own._noise, reading_coins(7)]
     first = [generator.bit_generator.random_raw() for generator in generators]
     assert len(set(first)) == len(STREAMS) == len(first)
     words = {tuple(_stream(sequence(7), name).generate_state(4)) for name in STREAMS}

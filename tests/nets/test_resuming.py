@@ -45,7 +45,7 @@ from .crashes import (
     table_net,
     y,
 )
-from .toys import Residual, flat, mlp, records, training
+from .toys import Residual, flat, mlp, records, rule, training
 
 
 @pytest.mark.slow
@@ -102,9 +102,8 @@ def test_unseeded_attempts_from_one_checkpoint_release_the_same_and_new_training
 
 OPTIMIZERS = {
     "sgd": training().optimizer,
-    "adam": lambda module: torch.optim.Adam(module.parameters(), lr=0.01),
-    "rmsprop": lambda module: torch.optim.RMSprop(module.parameters(), lr=0.01),
-    "momentum": lambda module: torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9),
+    "adam": rule(torch.optim.Adam, lr=0.01),
+    "momentum": rule(lr=0.1, momentum=0.9),
 }
 
 
@@ -135,7 +134,7 @@ class Halfway:
 def test_a_restored_stack_is_in_everything_the_stack_that_was_saved(make, optimizer, monkeypatch):
     """Compared by all that can be reached from it: whoever adds a state to the stack adds it to the checkpoint."""
     monkeypatch.setattr(Stack, "_ahead", lambda self, t: 4 - t % 4)
-    given, start = {"optimizer": OPTIMIZERS[optimizer], "noise_multiplier": 1.0, "steps": 10, "average": 0.8}, make()
+    given, start = {"optimizer": OPTIMIZERS[optimizer], "noise_multiplier": 1.0, "steps": 10}, make()
 
     def trained(one):
         task, watching = training(copy.deepcopy(start), **given), training_progress.Watchers([one])
@@ -189,7 +188,7 @@ def holds_a_release_alone(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["adam", "dropout", "average", "regressor", "rmsprop"])
+@pytest.mark.parametrize("kind", ["adam", "dropout", "regressor", "nesterov"])
 def test_the_same_fit_once_more_gets_its_release_back_and_another_one_trains(kind, tmp_path, monkeypatch):
     """A process may die before its user has saved the net, and its script is started again."""
     make, folder = (lambda **more: NETS[kind](checkpoint=tmp_path / "c", **more)), tmp_path / "c"

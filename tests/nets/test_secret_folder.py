@@ -23,7 +23,7 @@ from sklearn_dpsearch._disk.durable import START, write_whole
 from sklearn_dpsearch._disk.secret_folder import GOING, LOCK, README
 from sklearn_dpsearch._disk.store import opened
 from sklearn_dpsearch.nets.digest import digest
-from sklearn_dpsearch.nets.estimators import base as estimators_base
+from sklearn_dpsearch.nets.estimators import cost
 from sklearn_dpsearch.nets.fingerprint import marks
 from sklearn_dpsearch.nets.resuming import TRAINING, TrainingCheckpoint, loaded, stored
 from sklearn_dpsearch.privacy import PrivacyError
@@ -246,7 +246,7 @@ def test_a_training_that_fails_at_its_very_end_leaves_its_checkpoint(tmp_path, m
     """Until the net is fitted nothing is deleted."""
     make = lambda **more: table_net(**SEEDED, **more)  # noqa: E731
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(estimators_base, "add_training", lambda *args: 1 / 0)
+        patch.setattr(cost, "add_training", lambda *args: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             make(checkpoint=tmp_path / "c").fit(X, y)
     assert (tmp_path / "c" / STATE).exists()

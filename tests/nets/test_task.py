@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
-from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.records import Records
 
 from .toys import CPU, records
 

@@ -67,7 +67,7 @@ def in_turns(change):
 def test_the_last_thread_to_leave_puts_the_precision_back():
     torch.set_float32_matmul_precision("medium")
     try:
-        assert in_turns(torch_settings.full_precision) == ["highest"]
+        assert in_turns(lambda: torch_settings.exactly(CPU)) == ["highest"]
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision("highest")
@@ -91,7 +91,7 @@ def test_the_last_thread_to_leave_puts_the_number_of_threads_back():
 def test_a_training_that_fails_puts_everything_back():
     torch.set_num_threads(2)
     try:
-        with pytest.raises(RuntimeError, match="no"), torch_settings.one_thread(), torch_settings.full_precision():
+        with pytest.raises(RuntimeError, match="no"), torch_settings.one_thread(), torch_settings.exactly(CPU):
             raise RuntimeError("no")
         assert torch.get_num_threads() == 2
     finally:

@@ -8,6 +8,7 @@ import multiprocessing
 import pickle
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -182,7 +183,7 @@ def test_12_a_stated_batch_size_divides_the_sums_whatever_the_number_of_records(
 
 
 def _task(one, settings, n):
-    return copy.deepcopy(one).initialize()._task(settings, range(n), ())
+    return copy.deepcopy(one).initialize()._task(settings, SimpleNamespace(units=n), ())
 
 
 @pytest.mark.slow
@@ -241,7 +242,7 @@ def test_17_empty_batches_are_steps_of_noise_and_nothing_is_nan(module):
 
 
 def test_18_closures_are_refused_and_the_default_loss_takes_what_the_module_gives():
-    with pytest.raises(ValueError, match=r"(?s)LBFGS.*closure"):
+    with pytest.raises(ValueError, match=r"(?s)LBFGS.*given gradients"):
         net(optimizer=torch.optim.LBFGS).fit(X, y)
     assert net().criterion is nn.CrossEntropyLoss
     np.testing.assert_allclose(net().fit(X, y).predict_proba(X).sum(axis=1), 1.0, rtol=1e-5)

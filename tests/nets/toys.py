@@ -13,7 +13,8 @@ from sklearn_dpsearch.nets.engines import engine_choice, graph
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.randomness import global_torch_seed
-from sklearn_dpsearch.nets.task import Records, TrainingTask
+from sklearn_dpsearch.nets.records import Records
+from sklearn_dpsearch.nets.task import TrainingTask
 from sklearn_dpsearch.nets.training import train
 
 CPU = torch.device("cpu")
@@ -89,6 +90,11 @@ def training(module=None, **changed):
             **changed,
         }
     )
+
+
+def rule(kind=torch.optim.SGD, **arguments):
+    """The rule of an optimizer of PyTorch."""
+    return UpdateRule.of(kind([nn.Parameter(torch.zeros(1))], **arguments))
 
 
 def flat(module):

@@ -17,7 +17,8 @@ from torch.utils.data import Dataset
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.data.rows import ChosenRows
-from sklearn_dpsearch.nets import DPLogisticRegression, DPNeuralNetClassifier, memory_mapped
+from sklearn_dpsearch.nets import DPLogisticRegression, DPNeuralNetClassifier
+from sklearn_dpsearch.nets import records as training_records
 from sklearn_dpsearch.privacy import ZCDP
 from sklearn_dpsearch.scoring import private_scorer
 from sklearn_dpsearch.scoring.base import is_additive
@@ -78,7 +79,7 @@ def test_a_search_over_a_file_is_the_search_over_the_array(name, tmp_path, monke
     np.save(tmp_path / "x.npy", X)
     expected = released(SEARCHES[name]().fit(X, y))
     assert released(SEARCHES[name]().fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
-    monkeypatch.setitem(memory_mapped.LARGE, "cpu", 0)
+    monkeypatch.setitem(training_records.LARGE, "cpu", 0)
     assert released(SEARCHES[name]().fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
 
 
@@ -112,7 +113,7 @@ def peak_of(fit):
 def test_a_search_holds_little_more_than_one_training(name, cv, where, tmp_path, monkeypatch):
     X, y = table(300_000, 50)  # 60 MB
     if where == "file":
-        monkeypatch.setitem(memory_mapped.LARGE, "cpu", 0)
+        monkeypatch.setitem(training_records.LARGE, "cpu", 0)
         np.save(tmp_path / "x.npy", X)
         X = np.load(tmp_path / "x.npy", mmap_mode="r")
     search = SEARCHES[name](**({} if cv is None else {"cv": cv}))

@@ -238,7 +238,7 @@ def test_a_failing_candidate_does_not_hurt_the_others(kind, bad, good):
 @pytest.mark.parametrize(
     ("kind", "space", "match"),
     [
-        ("skorch", {"optimizer": [torch.optim.LBFGS, torch.optim.SGD]}, "closure"),
+        ("skorch", {"optimizer": [torch.optim.LBFGS, torch.optim.SGD]}, "LBFGS"),
         ("skorch", {"module__widht": [3, 4]}, "module__widht"),
         ("mlp", {"learning_rate_init": [-1.0, 0.3]}, "learning_rate_init"),
         ("mlp", {"hidden_layer_sizes": [(0,), (3,)]}, "hidden_layer_sizes"),

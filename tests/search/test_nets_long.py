@@ -30,10 +30,15 @@ def mlp(**changed):
     return DPMLPClassifier((4,), **{**GIVEN, **changed})
 
 
+class Normed(torch.nn.Sequential):
+    """Of layers that are not all linear: each candidate is trained alone."""
+
+    def __init__(self):
+        super().__init__(torch.nn.LayerNorm(4), torch.nn.Linear(4, 2))
+
+
 def own(**changed):
-    """Of an optimizer that is stepped by PyTorch: each candidate is trained alone."""
-    module = {"module__in_features": 4, "module__out_features": 2, "optimizer": torch.optim.RMSprop, "lr": 0.05}
-    return DPNeuralNetClassifier(torch.nn.Linear, **{**module, **GIVEN, **changed})
+    return DPNeuralNetClassifier(Normed, **{"lr": 0.05, **GIVEN, **changed})
 
 
 NETS = {"stacks": mlp, "alone": own}

@@ -15,8 +15,6 @@ from .layer_gradients import Share
 from .refusals import in_training
 from .rounding import root_of_sum
 
-#: Added to norms in automatic clipping (Bu et al. 2023, AUTO-S), so that a gradient near 0 stays short.
-STABILITY = 0.01
 #: Bytes in use at once on an accelerator. On a CPU more than a few megabytes would not fit into its caches.
 MEMORY_ELSEWHERE = 2**30
 #: Fewest and most records at once: with fewer, even large products wait for each other.
@@ -44,8 +42,6 @@ class Engine(ABC):
         self.criterion = copy.deepcopy(criterion).to(device)
         self.piece = 1  # records in a sum in single precision, see ``rounding``
         self.wants_norms = False  # of the records
-        #: Which nets clip automatically, shape (M, 1); None: none of them.
-        self.automatic: torch.Tensor | None = None
 
     @abstractmethod
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
@@ -88,13 +84,12 @@ class SingleNetEngine(Engine):
     def add_clipped(
         self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
     ) -> None:
-        automatic = None if self.automatic is None else self.automatic[0]
         for start in range(0, inputs.shape[1], self.most):
             part = slice(start, start + self.most)
             shares = self.shares(inputs[0, part], targets[0, part])
             found = root_of_sum(torch.stack([share.squares() for share in shares.values()]))
             finite = which_finite(found)
-            factors = clip_factors(found, bounds[0, part], finite, automatic)
+            factors = clip_factors(found, bounds[0, part], finite)
             for name, share in shares.items():
                 share.add(self._sums[name], factors, finite, self.piece)
 
@@ -115,9 +110,7 @@ def which_finite(norms: torch.Tensor) -> torch.Tensor | None:
     return torch.isfinite(norms)
 
 
-def clip_factors(
-    norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor | None, automatic: torch.Tensor | None = None
-) -> torch.Tensor:
+def clip_factors(norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor | None) -> torch.Tensor:
     """Factors that clip gradients of these norms; 0 for an infinite or undefined norm (its gradient is dropped).
 
     Parameters
@@ -125,11 +118,7 @@ def clip_factors(
     norms, bounds : tensors of one shape, (M, B) or (B,)
     finite : tensor of the same shape, optional
         Which norms are finite; without it all are.
-    automatic : tensor that broadcasts to that shape, optional
-        Where gradients are brought to their bound, short ones too: automatic clipping.
     """
     # Each record by its own norm. Clipping never lengthens a gradient.
     factors = (bounds / norms).clamp_(max=1.0)
-    if automatic is not None:
-        factors = torch.where(automatic, bounds / (norms + STABILITY), factors)
     return factors if finite is None else torch.where(finite, factors, 0.0)

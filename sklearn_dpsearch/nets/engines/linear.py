@@ -85,7 +85,7 @@ class LinearEngine(Engine):
         # |δ|²·(|a|² + 1), of all layers together: one norm per record over all of its layers.
         whole = root_of_sum(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
         finite = which_finite(whole)
-        factors = clip_factors(whole, bounds, finite, self.automatic).unsqueeze(-1)
+        factors = clip_factors(whole, bounds, finite).unsqueeze(-1)
         if finite is not None:  # a factor of 0 is not enough: 0·∞ is not a number, for all records
             tables = [torch.where(finite.unsqueeze(-1), table, 0.0) for table in tables]
             slopes = [torch.where(finite.unsqueeze(-1), slope, 0.0) for slope in slopes]

@@ -15,10 +15,9 @@ from torch import nn
 
 from ...data.columns import array_of, is_frame
 from ...data.rows import ChosenRows
-from ..memory_mapped import CHECKED, MappedRecords, stays_in_file
+from ..records import CHECKED, HeldRecords, MappedRecords, stays_in_file, with_empty_row
 from . import hidden_layers, layers, scaling, step_size
 from .scaling import Bounds
-from .training_records import Given
 
 
 class ArrayRecords:
@@ -52,16 +51,16 @@ class ArrayRecords:
         self._check_bounds(found)
         return found
 
-    def given(self, X: Any, targets: torch.Tensor) -> Given:
+    def given(self, X: Any, targets: torch.Tensor) -> HeldRecords | MappedRecords:
         """Inputs and targets for training, from checked records."""
         if not stays_in_file(X, self.net.device):
-            return scaling.single_rows(X, self.bounds), targets
+            return HeldRecords(scaling.single_rows(X, self.bounds), with_empty_row(targets))
         return MappedRecords(
             rows=X,
             convert=partial(scaling.single_block, bounds=self.bounds),
             how=None if self.bounds is None else self.bounds.key,
             inputs=torch.zeros((1, X.shape[1])),
-            targets=targets,
+            targets=with_empty_row(targets),
         )
 
     def blocks(self, X: Any) -> Iterator[torch.Tensor]:

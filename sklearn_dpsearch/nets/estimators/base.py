@@ -7,11 +7,10 @@ import numbers
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from torch import nn
@@ -20,41 +19,40 @@ from ..._disk.store import KeyedFile
 from ..._process import in_fixed_words, steps_now
 from ..._site import linked
 from ...errors import check_arguments_of
-from ...privacy import Guarantee
+from ...privacy import Guarantee, PrivacyError
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.spent import PrivacySpent
-from ..datasets import ReadRecords
 from ..digest import digest
-from ..memory_mapped import MappedRecords
-from ..optimizers import Memory, Table, UpdateRule, on_cpu
+from ..fingerprint import words_of
+from ..optimizers import Memory, Table, UpdateRule
 from ..randomness import Seed, mixed, sequence
+from ..records import MappedRecords, ReadRecords, Records
 from ..resuming import TrainingCheckpoint, checkpoint_in, kept
 from ..task import TrainingTask
+from ..torch_settings import device_of
 from ..training import train
 from ..training_progress import TrainingProgress, Watchers
 from . import step_size
-from .cost import add_training, costs_before, foreign_parameters, state, total, unfit
-from .joint_training import KEEPER, PLACES, fit_together
-from .seeded_noise import words_of
+from .cost import check_units, costs_before, foreign_parameters, state, total, unfit
+from .joint_training import KEEPER, PLACES, Prepared, fit_together
 from .settings import (
     LEAST_NORM,
     NOISE,
     RATES,
     MaxGradNorm,
     Settings,
-    check_settings,
     follows_number,
     rate_of,
     settings_of,
 )
-from .training_records import Given, device_of, held, number_of, records_of
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
 
 @linked
+@dataclass(init=False, kw_only=True, eq=False, repr=False, match_args=False)
 class DPSGDEstimator(BaseEstimator):
     """Estimator that trains a torch module with DP-SGD.
 
@@ -74,8 +72,8 @@ class DPSGDEstimator(BaseEstimator):
         "replace_one" DP-SGD costs up to twice as much, and composes with diffprivlib's models.
     max_steps : int, optional
         The number of steps, in place of ``max_epochs``.
-    average : float, default=0.0
-        Share of the last steps over which the released parameters are averaged; 0: parameters of the last step.
+    device : str, default="cpu"
+        Device of the training.
     max_physical_batch : int, default=16384
         Most records in memory at once, over all nets trained together. Affects memory and time, never results.
     random_state : None, int or RandomState
@@ -108,7 +106,6 @@ class DPSGDEstimator(BaseEstimator):
 
     # Checked by scikit-learn; arguments that decide about privacy are checked in ``settings_of``.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "average": [Interval(numbers.Real, 0, 1, closed="both")],
         "max_physical_batch": [Interval(numbers.Integral, 1, None, closed="left")],
         "checkpoint": [str, os.PathLike, None],
         "verbose": ["boolean", Interval(numbers.Integral, 0, 1, closed="both")],
@@ -120,29 +117,30 @@ class DPSGDEstimator(BaseEstimator):
         made: Self = super().__new__(cls)
         return made
 
-    # Constructor arguments: those of the settings, and others.
-    noise_multiplier: float | None
-    target_epsilon: float | None
-    target_delta: float | None
-    target_mu: float | None
-    max_grad_norm: MaxGradNorm
-    sample_rate: float | None
-    batch_size: float | None
-    neighboring: Neighboring
-    max_epochs: float
-    max_steps: float | None
+    #: Sampling rate where neither ``sample_rate`` nor ``batch_size`` is given; None: one of the two is needed.
     default_rate: ClassVar[float | None] = None
-    average: float
-    checkpoint: str | os.PathLike[str] | None
-    device: Any
-    max_physical_batch: int
-    noise_seed: Seed
-    random_state: Seed
-    verbose: int
+
+    # Constructor arguments of all nets.
+    noise_multiplier: float | None = None
+    target_epsilon: float | None = None
+    target_delta: float | None = None
+    target_mu: float | None = None
+    max_grad_norm: MaxGradNorm = 1.0
+    sample_rate: float | None = None
+    batch_size: float | None = None
+    neighboring: Neighboring = "zero_out"
+    max_epochs: float = 10
+    max_steps: float | None = None
+    device: Any = "cpu"
+    max_physical_batch: int = 16384
+    random_state: Seed = None
+    noise_seed: Seed = None
+    checkpoint: str | os.PathLike[str] | None = None
+    verbose: int = 0
 
     # Of a fitted net: the trained module, and optimizer memory for the next ``partial_fit``.
-    module_: nn.Module
-    optimizer_memory_: Memory
+    module_: nn.Module = field(init=False)
+    optimizer_memory_: Memory = field(init=False)
 
     @property
     def privacy_spent_(self) -> PrivacySpent:
@@ -188,14 +186,14 @@ class DPSGDEstimator(BaseEstimator):
         self._check_arguments()
         return settings_of(self, n_samples).guarantee
 
-    def privacy_assumptions(self) -> tuple[str, ...]:
-        """Assumptions of the guarantee, as plain sentences."""
+    def privacy_assumptions(self, unit: str = "record") -> tuple[str, ...]:
+        """Assumptions of the guarantee for records, or persons, as plain sentences."""
         name, seeded = type(self).__name__, self.noise_seed is not None
         source = "noise_seed" if seeded else "the operating system"
         known = f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for tests."
         return (
             *self._first_assumptions(),
-            f"{name}: the number of records is public; batches and noise come from statistical generators seeded by "
+            f"{name}: the number of {unit}s is public; batches and noise come from statistical generators seeded by "
             f"{source}, noise in double precision.",
             *([known] if seeded else []),
             *([f"{name}: the checkpoint was not read or changed by others."] if self.checkpoint is not None else []),
@@ -252,7 +250,7 @@ class DPSGDEstimator(BaseEstimator):
             return {}
         # By rule, before the number of inputs is known: no regressor grows.
         unknown = math.inf if isinstance(self, RegressorMixin) else 1.0
-        norm = {"auto": 1.0, "rule": unknown}.get(str(self.max_grad_norm)) or float(self.max_grad_norm)
+        norm = unknown if self.max_grad_norm == "rule" else float(self.max_grad_norm)
         rule = partial(self._step_rule.grown, max_grad_norm=norm)
         return dict.fromkeys(("learning_rate_init", "lr", "optimizer__lr"), rule)
 
@@ -275,7 +273,7 @@ class DPSGDEstimator(BaseEstimator):
         """Raise for arguments that are wrong for all data."""
         # Not _validate_params: skorch has a method of this name.
         validate_parameter_constraints(constraints_of(type(self)), self.get_params(deep=False), type(self).__name__)
-        check_settings(self)
+        settings_of(self, self.batch_size)
         self._check_net()
 
     # --- hooks for each kind of net -----------------------------------------------------------------------------------
@@ -297,7 +295,7 @@ class DPSGDEstimator(BaseEstimator):
         """Return whether the learning rate multiplies the noisy gradient as it is."""
 
     @abstractmethod
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
+    def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
         """Check the records, initialise the module if ``fresh``, and return inputs and targets."""
 
     def _in_training(self) -> nn.Module:
@@ -317,15 +315,19 @@ class DPSGDEstimator(BaseEstimator):
         """Factor on the step size at each step."""
 
     @abstractmethod
-    def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
-        """Initial step size: as given, or derived from public facts."""
+    def _step_arguments(self) -> tuple[step_size.StepSize, float, float]:
+        """Step size as given, the factor on it, and the momentum."""
 
     @abstractmethod
-    def _update(self) -> Callable[[nn.Module], torch.optim.Optimizer] | UpdateRule:
-        """Optimizer, or its rule."""
+    def _bound_on_norm(self) -> float:
+        """Bound on the norm of a record, for the step size."""
 
     @abstractmethod
-    def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
+    def _update(self) -> UpdateRule:
+        """Rule of the optimizer."""
+
+    @abstractmethod
+    def _schedule(self, settings: Settings) -> Table:
         """Hyperparameters that change from step to step."""
 
     def _before_training(self, settings: Settings, task: TrainingTask) -> None:
@@ -337,10 +339,10 @@ class DPSGDEstimator(BaseEstimator):
     # --- training -------------------------------------------------------------------------------------------------
 
     def _task(
-        self, settings: Settings, given: Given, costs: Sequence[PrivacySpent], places: int | None = None
+        self, settings: Settings, given: Records, costs: Sequence[PrivacySpent], places: int | None = None
     ) -> TrainingTask:
         """Training of the records that the arguments describe, after trainings with these costs."""
-        expected = settings.expected_batch_size(number_of(given))
+        expected = settings.expected_batch_size(given.units)
         norm = settings.max_grad_norm or max(self._norm_by_rule(settings, expected), LEAST_NORM)
         settings = replace(settings, max_grad_norm=norm)
         self.max_grad_norm_ = norm
@@ -353,12 +355,10 @@ class DPSGDEstimator(BaseEstimator):
             steps=steps_now(settings.steps),
             noise_multiplier=settings.noise,
             max_grad_norm=norm,
-            automatic=settings.automatic,
             expected_batch_size=expected,
             places=places,
             schedule=self._schedule(settings),
             engine=getattr(self, "engine", "auto"),
-            average=float(self.average),
             seed=sequence(),
         )
         if self.noise_seed is not None:
@@ -384,44 +384,56 @@ class DPSGDEstimator(BaseEstimator):
         """
         self.__dict__[PLACES] = places
 
-    def _train(self, X: Any, y: Any, fresh: bool) -> None:
-        keeper, places = self.__dict__.pop(KEEPER, None), self.__dict__.pop(PLACES, None)
+    def _begin(self) -> tuple[KeyedFile | None, int | None]:
+        """Check what can be checked before any data is read; return the keeper and the places of this ``fit`` alone."""
+        kept_for_once = self.__dict__.pop(KEEPER, None), self.__dict__.pop(PLACES, None)
         self._check_arguments()
         if not follows_number(self):
-            settings_of(self).noise  # noqa: B018  an unreachable target fails here, before any data is read
-        device = device_of(self.device)
+            settings_of(self).noise  # noqa: B018  an unreachable target
+        device_of(self.device)
+        return kept_for_once
+
+    def _prepared(
+        self, X: Any, y: Any, fresh: bool, keeper: KeyedFile | None, places: int | None, groups: Any = None
+    ) -> Prepared:
+        """Training of records, of which everything is known before its first step."""
+        unit = "record" if groups is None else "person"
+        given = self._prepare(X, y, fresh, groups)
+        settings = settings_of(self, given.units)
+        if self.target_delta is not None:
+            check_size_of_delta("target_delta", float(self.target_delta), settings.expected_number(given.units))
+        costs, foreign = costs_before(self, fresh), () if fresh else foreign_parameters(self)
+        check_units(costs, unit)
+        total(settings, costs)  # relations that cannot be composed fail here, before any spending
+        task = self._task(settings, given, costs, places)
+        if not fresh and not foreign:
+            task.memory.update(vars(self).get("optimizer_memory_", {}))
+        if not fresh or isinstance(given, ReadRecords):
+            keeper = None
+        return Prepared(self, given, device_of(self.device), settings, costs, foreign, task, keeper, unit)
+
+    def _train(self, X: Any, y: Any, fresh: bool, groups: Any = None) -> None:
+        once = self._begin()
         before = None if fresh else {name: value.clone() for name, value in self.module_.state_dict().items()}
         spent = vars(self).get("privacy_spent_")
         try:
             with checkpoint_in(self.checkpoint) as checkpoint:
-                given = self._prepare(X, y, fresh)
-                settings = settings_of(self, number_of(given))
-                if self.target_delta is not None:
-                    n = settings.expected_number(number_of(given))
-                    check_size_of_delta("target_delta", float(self.target_delta), n)
-                costs, foreign = costs_before(self, fresh), () if fresh else foreign_parameters(self)
-                total(settings, costs)  # relations that cannot be composed fail here, before any spending
-                task = self._task(settings, given, costs, places)
-                if not fresh and not foreign:
-                    task.memory.update(vars(self).get("optimizer_memory_", {}))
+                one = self._prepared(X, y, fresh, *once, groups)
                 if checkpoint is not None:
-                    task = self._bound(checkpoint, task, given, fresh)
-                if not fresh or isinstance(given, ReadRecords):
-                    keeper = None
-                saved = kept(keeper, [task]) if checkpoint is None else [checkpoint.saved(task)]
-                watchers = Watchers([*saved, *self._progress(task)])
+                    one = replace(one, task=self._bound(checkpoint, one.task, one.given, fresh))
                 if checkpoint is not None and checkpoint.released is not None:
-                    checkpoint.give_back(task)
+                    checkpoint.give_back(one.task)
                 else:
-                    most, records = self.max_physical_batch, records_of(given, device)
-                    work = partial(train, task, records, max_physical_batch=most, watchers=watchers)
+                    saved = kept(one.keeper, [one.task]) if checkpoint is None else [checkpoint.saved(one.task)]
+                    watchers = Watchers([*saved, *self._progress(one.task)])
+                    most, records = self.max_physical_batch, one.given.on(one.device)
+                    work = partial(train, one.task, records, max_physical_batch=most, watchers=watchers)
                     in_fixed_words(type(self).__name__, work)
-                    if checkpoint is not None and isinstance(given, MappedRecords):
-                        checkpoint.confirm(held(given))
-                add_training(self, settings, costs, (*foreign, *task.notes))
-                self.optimizer_memory_ = on_cpu(task.memory)
+                    if checkpoint is not None and isinstance(one.given, MappedRecords):
+                        checkpoint.confirm(one.given.digests())
+                one.release()
                 if checkpoint is not None:
-                    checkpoint.keep(task)
+                    checkpoint.keep(one.task)
         except BaseException:  # an interrupt too: an unfinished training is not released
             if before is None:
                 unfit(self)
@@ -438,23 +450,30 @@ class DPSGDEstimator(BaseEstimator):
     def _has_progress_bar(self) -> bool:
         return False
 
-    def _derived_step_size(
-        self, settings: Settings, expected_batch_size: float, bound: float, momentum: float
-    ) -> float:
-        """Step size from public facts, for records of this bound on their norm."""
-        decay = self._decay(settings)
+    def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
+        """Initial step size: as given, or derived from public facts."""
+        given, factor, momentum = self._step_arguments()
+        if given != "auto":
+            return factor * float(given)
+        decay, bound = self._decay(settings), self._bound_on_norm()
         if not self._uses_sgd():
-            return self._step_rule.for_adam(decay, bound)
-        return self._step_rule.for_sgd(settings, expected_batch_size, decay, bound, momentum)
+            return factor * self._step_rule.for_adam(decay, bound)
+        return factor * self._step_rule.for_sgd(settings, expected_batch_size, decay, bound, momentum)
 
     @property
     def _step_rule(self) -> step_size.StepRule:
         return step_size.OF_NUMBERS if isinstance(self, RegressorMixin) else step_size.OF_CLASSES
 
-    def _bound(self, checkpoint: TrainingCheckpoint, task: TrainingTask, given: Given, fresh: bool) -> TrainingTask:
+    def _bound(self, checkpoint: TrainingCheckpoint, task: TrainingTask, given: Records, fresh: bool) -> TrainingTask:
         """Bind a checkpoint to this training, and return the training that goes on."""
+        if isinstance(given, ReadRecords):
+            raise PrivacyError(
+                "Found checkpoint together with a Dataset, whose records are read as they are needed: whether a "
+                "training goes on with the same records cannot be told. Give arrays (np.load(..., mmap_mode='r') for "
+                "large ones), or leave checkpoint=None."
+            )
         start = "" if fresh else digest(*task.module.state_dict().values(), task.memory)
-        return checkpoint.bind(task, {"class": type(self), **self.get_params(deep=False)}, held(given), start)
+        return checkpoint.bind(task, {"class": type(self), **self.get_params(deep=False)}, given.digests(), start)
 
     fit_together = staticmethod(fit_together)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...privacy import Guarantee, compose
+from ...privacy import Guarantee, PrivacyError, compose
 from ...privacy.spent import Component, PrivacySpent
 from .. import checkpoints
 from ..digest import digest
@@ -67,7 +67,17 @@ def total(settings: Settings, costs: Sequence[PrivacySpent]) -> Guarantee:
     return compose(*(spent.guarantee for spent in costs), settings.guarantee)
 
 
-def add_training(net: Any, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str]) -> None:
+def check_units(costs: Sequence[PrivacySpent], unit: str) -> None:
+    """Raise for parameters whose earlier cost is of another unit of privacy than that of a training."""
+    for spent in costs:
+        if spent.unit != unit:
+            raise PrivacyError(
+                f"Found parameters whose cost so far is for one {spent.unit}, and a training for one {unit}; costs of "
+                "different units do not add up. Give groups in every fit, or in none, or begin anew."
+            )
+
+
+def add_training(net: Any, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str], unit: str) -> None:
     """Add one training to the cost of the parameters of a net."""
     before = tuple(component for spent in costs for component in spent.components)
     assumed = [sentence for spent in costs for sentence in spent.assumptions]
@@ -78,7 +88,8 @@ def add_training(net: Any, settings: Settings, costs: Sequence[PrivacySpent], no
         guarantee=total(settings, costs),
         delta=STATED_DELTA if net.target_delta is None else float(net.target_delta),
         components=(*before, Component(name=f"training {len(before) + 1}", guarantee=settings.guarantee)),
-        assumptions=tuple(dict.fromkeys((*assumed, *net.privacy_assumptions(), *notes))),
+        assumptions=tuple(dict.fromkeys((*assumed, *net.privacy_assumptions(unit), *notes))),
+        unit=unit,
     )
     state(net, spent)
 

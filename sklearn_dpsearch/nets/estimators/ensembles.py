@@ -18,6 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from ...boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from ...boosting.estimators import log_chances
 from ...boosting.noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
+from ...data.persons import number_of_persons, persons_in
 from ...preprocessing import Schema
 from ...privacy import Guarantee, calibrate, compose
 from ...privacy._checks import check_size_of_delta
@@ -91,6 +92,8 @@ class TabularEnsemble(CalibratedModel):
     from noise; but at least 1/10. n is the number of records. Weights are free.
     """
 
+    #: Persons may come as ``groups``: a search hands them on.
+    takes_groups = True
     #: Constructor arguments on which the guarantee depends.
     privacy_parameters: ClassVar[tuple[str, ...]] = (*TARGETS, "neighboring")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -150,10 +153,10 @@ class TabularEnsemble(CalibratedModel):
         validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
         return self._guarantee(self._mu())
 
-    def privacy_assumptions(self) -> tuple[str, ...]:
-        """Assumptions of the guarantee, as plain sentences."""
-        found = (sentence for model in self._models(1.0) for sentence in model.privacy_assumptions())
-        return tuple(dict.fromkeys(found))
+    def privacy_assumptions(self, unit: str = "record") -> tuple[str, ...]:
+        """Assumptions of the guarantee for records, or persons, as plain sentences."""
+        net, boosting = self._models(1.0)
+        return tuple(dict.fromkeys((*net.privacy_assumptions(unit), *boosting.privacy_assumptions())))
 
     def expecting(self, n: float) -> dict[str, Any]:
         """Parameters with which ``fit`` uses the public number ``n`` of records instead of counting them."""
@@ -220,7 +223,7 @@ class TabularEnsemble(CalibratedModel):
 
     # --- fit ----------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Train both models on the records.
 
         Parameters
@@ -228,6 +231,8 @@ class TabularEnsemble(CalibratedModel):
         X : DataFrame of pandas or polars, or array of shape (n_samples, n_features)
             With the schema's columns; an array has them in the schema's order.
         y : array-like of shape (n_samples,)
+        groups : array-like of shape (n_samples,), optional
+            Person of each record, as for both models: the guarantee is then for persons.
 
         Returns
         -------
@@ -239,11 +244,12 @@ class TabularEnsemble(CalibratedModel):
         net, boosting = self._models(self._mu() * SHARE)
         if places is not None:
             net.in_places(places)
-        n = net.expected_number(_num_samples(X))
+        n_samples = _num_samples(X)
+        n = net.expected_number(n_samples if groups is None else number_of_persons(persons_in(groups, n_samples)))
         if self.target_delta is not None:
             check_size_of_delta("target_delta", float(self.target_delta), n)
-        boosting.fit(X, y)  # the faster one finds what is wrong with a table
-        net.fit(X, y)
+        boosting.fit(X, y, groups)  # the faster one finds what is wrong with a table
+        net.fit(X, y, groups)
         parts = (("training of the net", net), ("boosting", boosting))
         components = tuple(Component(name=name, guarantee=one.privacy_spent_.guarantee) for name, one in parts)
         self.net_, self.boosting_ = (one.set_params(random_state=None, noise_seed=None) for one in (net, boosting))
@@ -252,7 +258,8 @@ class TabularEnsemble(CalibratedModel):
             guarantee=guarantee,
             delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
             components=components,
-            assumptions=self.privacy_assumptions(),
+            assumptions=self.privacy_assumptions(boosting.privacy_spent_.unit),
+            unit=boosting.privacy_spent_.unit,
         )
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(net, name):

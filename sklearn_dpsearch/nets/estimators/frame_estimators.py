@@ -2,47 +2,127 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...preprocessing import Schema
-from . import frame_records
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ...preprocessing import ColumnShape, Schema
+from ...preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
+from . import layers
 from .docstrings import documented
+from .frame_records import FrameRecords
 from .hidden_layers import HiddenLayerSizes
+from .table_base import TableNet
 from .table_targets import TableClassifier, TableRegressor
 
-SCHEMA = """
-schema : Schema or dict
-    Columns by name, as ``TableEncoder`` takes them: ranges, lists of all values, dictionaries with options. It is
-    public knowledge. Other columns of a data frame are left out.
-target : str, optional
-    Column of the schema that is predicted, and no feature. The schema then states ``classes``, or ``bounds_y``.
-hidden_layer_sizes : tuple of int or "auto", default="auto"
-    Outputs of each hidden layer on the columns without their bins. ``()``: none, an additive model. "auto":
-    (32,) for classes from n·μ = 10,000 on, and (32,), or (128, 64, 32) from 10,000 records on, for numbers from n·μ
-    = 1,000 on; else none. n is the number of records, and μ = sample_rate·√steps ÷ noise multiplier.
-activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
-    Activation of the hidden layers, by scikit-learn's names.
-bins : int, "auto" or None, default="auto"
-    Equal bins of each range without bins in the schema, for the linear part. "auto": 16, or one for each whole
-    number if there are fewer.
-indicators : bool, default=True
-    Whether missing or unknown values have inputs of their own."""
 
-
-@documented(SCHEMA)
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class DPTabularClassifier(TableClassifier):
-    """Classifier of data frames, trained with DP-SGD: a linear part and a perceptron, added up.
+class FrameNet(TableNet):
+    """Net for data frames: a linear part and a perceptron, added up.
 
-    The linear part sees every column of the encoded table, bins included; the perceptron sees it without bins (wide and
-    deep: Cheng et al. 2016). Without hidden layers the model is additive.
+    Parameters
+    ----------
+    schema : Schema or dict
+        Columns by name, as ``TableEncoder`` takes them: ranges, lists of all values, dictionaries with options. It is
+        public knowledge. Other columns of a data frame are left out.
+    target : str, optional
+        Column of the schema that is predicted, and no feature. The schema then states ``classes``, or ``bounds_y``.
+    hidden_layer_sizes : tuple of int or "auto", default="auto"
+        Outputs of each hidden layer on the columns without their bins. ``()``: none, an additive model. "auto":
+        (32,) for classes from n·μ = 10,000 on, and (32,), or (128, 64, 32) from 10,000 records on, for numbers from n·μ
+        = 1,000 on; else none. n is the number of records, and μ = sample_rate·√steps ÷ noise multiplier.
+    activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
+        Activation of the hidden layers, by scikit-learn's names.
+    bins : int, "auto" or None, default="auto"
+        Equal bins of each range without bins in the schema, for the linear part. "auto": 16, or one for each whole
+        number if there are fewer.
+    indicators : bool, default=True
+        Whether missing or unknown values have inputs of their own.
 
     Attributes
     ----------
     feature_names_in_ : ndarray of str
         The schema's columns without the target; only after ``fit`` on a data frame.
+    """
+
+    records_of = FrameRecords
+
+    schema: Schema | Mapping[str, Any] = field(kw_only=False)
+    target: str | None = None
+    hidden_layer_sizes: HiddenLayerSizes = "auto"
+    activation: str = "relu"
+    bins: int | str | None = "auto"
+    indicators: bool = True
+
+    @property
+    def public_facts(self) -> dict[str, Any]:
+        """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
+        if self.target is None:
+            return {}
+        schema, numeric = Schema(self.schema), isinstance(self, RegressorMixin)
+        schema.check_target(self.target, EXAMPLE_OF_TARGET[numeric])
+        return {"bounds_y": schema.bounds(self.target)} if numeric else {"classes": schema.classes(self.target)}
+
+    def columns_read(self) -> list[str]:
+        """One line for each column, as the schema is understood: ``age: number from 18 to 90, 17 bins``."""
+        target = [] if self.target is None else Schema(self.schema).only(self.target).described({}, MOST_SHOWN)
+        return [*FrameRecords(self).encoder.columns_read(), *(f"{line} (the target)" for line in target)]
+
+    def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
+        """Make up records that fit the schema, for a dry run; they hold nothing about real records.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        random_state : int
+            A public seed.
+
+        Returns
+        -------
+        DataFrame of shape (n_samples, n_columns)
+            Of pandas; without it an array of objects.
+        """
+        return FrameRecords(self).encoder.made_up(n_samples, random_state)
+
+    def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
+        """Effects of the values of each column in the linear part, which is the whole model without hidden layers.
+
+        They follow from the schema and the released weights: no record is needed, and they cost no privacy.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Columns of the schema; None: all.
+
+        Returns
+        -------
+        dict of str to ColumnShape
+            By column, with a curve for the log odds of the second of two classes, for each of more classes (the log of
+            its probability, less the mean over classes), or for a number in its unit. The months, weekdays and hours of
+            a date have shapes of their own: ``since_month`` … The noise is that of ``weight_noise_``.
+        """
+        check_is_fitted(self, "module_")
+        records, layer, contrasts = FrameRecords(self), layers.linear_part(self.module_), self._contrasts()
+        weights = np.empty(layer.weight.shape)
+        weights[:, records.order] = layer.weight.detach().cpu().numpy()
+        noise = None
+        if self.weight_noise_ is not None:
+            noise = self.weight_noise_ * np.linalg.norm(contrasts, axis=1, keepdims=True)
+        return records.encoder.shapes(contrasts @ weights, noise, columns)
+
+
+@documented()
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class DPTabularClassifier(FrameNet, TableClassifier):
+    """Classifier of data frames, trained with DP-SGD: a linear part and a perceptron, added up.
+
+    The linear part sees every column of the encoded table, bins included; the perceptron sees it without bins (wide and
+    deep: Cheng et al. 2016). Without hidden layers the model is additive.
 
     Examples
     --------
@@ -55,21 +135,10 @@ class DPTabularClassifier(TableClassifier):
     True
     """
 
-    schema: Schema | Mapping[str, Any] = field(kw_only=False)
-    target: str | None = None
-    hidden_layer_sizes: HiddenLayerSizes = "auto"
-    activation: str = "relu"
-    bins: int | str | None = "auto"
-    indicators: bool = True
 
-    records_of = frame_records.FrameRecords
-    public_facts = property(frame_records.public_facts)
-    columns_read, made_up, shapes = frame_records.columns_read, frame_records.made_up, frame_records.shapes
-
-
-@documented(SCHEMA)
+@documented()
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class DPTabularRegressor(TableRegressor):
+class DPTabularRegressor(FrameNet, TableRegressor):
     """Regressor of data frames, trained with DP-SGD: a linear part and a perceptron, added up.
 
     The linear part sees every column of the encoded table, bins included; the perceptron sees it without bins (wide and
@@ -79,11 +148,6 @@ class DPTabularRegressor(TableRegressor):
     ----------
     max_epochs : float, default=60
         Passes over the data: ``round(max_epochs / sample_rate)`` steps.
-
-    Attributes
-    ----------
-    feature_names_in_ : ndarray of str
-        The schema's columns without the target; only after ``fit`` on a data frame.
 
     Examples
     --------
@@ -98,14 +162,4 @@ class DPTabularRegressor(TableRegressor):
     True
     """
 
-    schema: Schema | Mapping[str, Any] = field(kw_only=False)
-    target: str | None = None
-    hidden_layer_sizes: HiddenLayerSizes = "auto"
-    activation: str = "relu"
-    bins: int | str | None = "auto"
-    indicators: bool = True
     max_epochs: float = 60
-
-    records_of = frame_records.FrameRecords
-    public_facts = property(frame_records.public_facts)
-    columns_read, made_up, shapes = frame_records.columns_read, frame_records.made_up, frame_records.shapes

@@ -10,16 +10,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 from torch import nn
 
 from ...data.rows import ChosenRows
-from ...preprocessing import ColumnShape, Schema, TableEncoder
-from ...preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
-from ..task import with_room
+from ...preprocessing import Schema, TableEncoder
+from ...preprocessing.schema import EXAMPLE_OF_TARGET
+from ..records import HeldRecords, empty_rows, with_empty_row
 from . import hidden_layers, layers, scaling
 from .settings import settings_of
-from .training_records import Given
 
 
 class FrameRecords:
@@ -60,13 +59,13 @@ class FrameRecords:
                 self.net.feature_names_in_ = np.array(list(encoder.schema), dtype=object)
         return X
 
-    def given(self, X: Any, targets: torch.Tensor) -> Given:
+    def given(self, X: Any, targets: torch.Tensor) -> HeldRecords:
         """Inputs and targets for training, from checked records."""
-        rows, start = with_room((len(targets), len(self.order)), torch.float32), 0
+        rows, start = empty_rows((len(targets), len(self.order)), torch.float32), 0
         for block in self.blocks(X):
             rows[start : start + len(block)] = block
             start += len(block)
-        return rows, targets
+        return HeldRecords(rows, with_empty_row(targets))
 
     def blocks(self, X: Any) -> Iterator[torch.Tensor]:
         """Inputs of the module for unchecked records, in blocks."""
@@ -99,66 +98,3 @@ class FrameRecords:
         """Bound on the norm of a record of as many dense features, for the step size."""
         dense: float = self.net._step_rule.dense
         return dense * self.encoder.max_norm
-
-
-# --- methods of the nets for data frames ------------------------------------------------------------------------------
-
-
-def public_facts(self: Any) -> dict[str, Any]:
-    """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
-    if self.target is None:
-        return {}
-    schema, numeric = Schema(self.schema), isinstance(self, RegressorMixin)
-    schema.check_target(self.target, EXAMPLE_OF_TARGET[numeric])
-    return {"bounds_y": schema.bounds(self.target)} if numeric else {"classes": schema.classes(self.target)}
-
-
-def columns_read(self: Any) -> list[str]:
-    """One line for each column, as the schema is understood: ``age: number from 18 to 90, 17 bins``."""
-    target = [] if self.target is None else Schema(self.schema).only(self.target).described({}, MOST_SHOWN)
-    return [*FrameRecords(self).encoder.columns_read(), *(f"{line} (the target)" for line in target)]
-
-
-def made_up(self: Any, n_samples: int = 200, random_state: int = 0) -> Any:
-    """Make up records that fit the schema, for a dry run; they hold nothing about real records.
-
-    Parameters
-    ----------
-    n_samples : int
-        Number of records.
-    random_state : int
-        A public seed.
-
-    Returns
-    -------
-    DataFrame of shape (n_samples, n_columns)
-        Of pandas; without it an array of objects.
-    """
-    return FrameRecords(self).encoder.made_up(n_samples, random_state)
-
-
-def shapes(self: Any, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
-    """Effects of the values of each column in the linear part, which is the whole model without hidden layers.
-
-    They follow from the schema and the released weights: no record is needed, and they cost no privacy.
-
-    Parameters
-    ----------
-    columns : sequence of str, optional
-        Columns of the schema; None: all.
-
-    Returns
-    -------
-    dict of str to ColumnShape
-        By column, with a curve for the log odds of the second of two classes, for each of more classes (the log of
-        its probability, less the mean over classes), or for a number in its unit. The months, weekdays and hours of
-        a date have shapes of their own: ``since_month`` … The noise is that of ``weight_noise_``.
-    """
-    check_is_fitted(self, "module_")
-    records, layer, contrasts = FrameRecords(self), layers.linear_part(self.module_), self._contrasts()
-    weights = np.empty(layer.weight.shape)
-    weights[:, records.order] = layer.weight.detach().cpu().numpy()
-    noise = None
-    if self.weight_noise_ is not None:
-        noise = self.weight_noise_ * np.linalg.norm(contrasts, axis=1, keepdims=True)
-    return records.encoder.shapes(contrasts @ weights, noise, columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,10 +15,9 @@ from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
 from ...data.lists import is_list
 from ...data.rows import ChosenRows
 from ...errors import TrainingError
-from ..datasets import ReadRecords
-from ..memory_mapped import CHECKED, MappedRecords, converted
 from ..named_tensors import Inputs, NamedTensors, each
 from ..randomness import global_torch_seed
+from ..records import CHECKED, MappedRecords, ReadRecords, converted, with_empty_row
 from .user_modules import array, single
 
 #: Targets in the user's form ↦ targets for the loss.
@@ -31,7 +30,7 @@ def is_source(X: Any) -> bool:
 
 
 def inputs_of(X: Any) -> Inputs:
-    """Arrays as tensors in single precision; integers stay integers.
+    """Arrays as tensors in single precision, with an empty row; integers stay integers.
 
     Raises
     ------
@@ -41,12 +40,12 @@ def inputs_of(X: Any) -> Inputs:
     if isinstance(X, ChosenRows) and X.dtype.kind in "fiub":
         return converted(X, "single", row_of(X).dtype, lambda block, out: out.copy_(block_of(block)), CHECKED)
     if not isinstance(X, Mapping):
-        return single(torch.from_numpy(array("X", X)))
-    parts = NamedTensors({str(name): single(torch.from_numpy(array(f"X[{name!r}]", part))) for name, part in X.items()})
-    lengths = {name: len(part) for name, part in parts.tensors.items()}
+        return with_empty_row(block_of(X))
+    parts = {str(name): with_empty_row(block_of(part, f"X[{name!r}]")) for name, part in X.items()}
+    lengths = {name: len(part) - 1 for name, part in parts.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"Found inputs of different lengths, {lengths}; one row per record is needed in each.")
-    return parts
+    return NamedTensors(parts)
 
 
 def mapped(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Callable[[Any], torch.Tensor]) -> MappedRecords:
@@ -65,7 +64,7 @@ def mapped(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Callable[[
     row = taken(row_of(rows))
     assert isinstance(row, torch.Tensor)
     kind, targets = row.dtype, encode(y)
-    check_lengths(rows, targets)
+    check_lengths(len(rows), len(targets))
     for _, block in rows.blocks(CHECKED):
         array("X", block)  # raises for values that are not finite
     return MappedRecords(
@@ -73,7 +72,7 @@ def mapped(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Callable[[
         convert=lambda block: block_of(block).to(kind),
         how=kind,
         inputs=torch.zeros_like(row),
-        targets=targets,
+        targets=with_empty_row(targets),
     )
 
 
@@ -82,16 +81,15 @@ def row_of(rows: ChosenRows) -> torch.Tensor:
     return single(torch.from_numpy(np.zeros((1, *rows.shape[1:]), rows.dtype)))
 
 
-def block_of(block: np.ndarray[Any, Any]) -> torch.Tensor:
-    """Convert a few rows to single precision; integers stay integers. Raise for NaN and infinity, like ``array``."""
-    return single(torch.from_numpy(array("X", block)))
+def block_of(block: Any, name: str = "X") -> torch.Tensor:
+    """Convert rows to single precision; integers stay integers. Raise for NaN and infinity, like ``array``."""
+    return single(torch.from_numpy(array(name, block)))
 
 
-def check_lengths(inputs: Sized, targets: torch.Tensor) -> None:
+def check_lengths(*lengths: int) -> None:
     """Raise for inputs and targets of different numbers of records."""
-    lengths = [len(inputs), len(targets)]
-    if lengths[0] != lengths[1]:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: {lengths}.")
+    if len(set(lengths)) > 1:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: {[*lengths]}.")
 
 
 # --- sources ---------------------------------------------------------------------------------------------------------
@@ -163,8 +161,7 @@ def source_of(X: Any, y: Any) -> Source:
             f"Found {type(X).__name__} {'without' if y is None else 'together with'} y. A Dataset has its own targets "
             "(fit(dataset, None)); a SliceDataset holds inputs alone (fit(SliceDataset(dataset), y))."
         )
-    if y is not None and len(X) != len(y):
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(X), len(y)]}.")
+    check_lengths(len(X), len(X) if y is None else len(y))
     if len(X) == 0:
         raise ValueError(f"Found {type(X).__name__} with 0 records; the first one says what shape they have.")
     return Source(X, y if y is None or isinstance(y, SliceDataset) or is_list(y) else np.asarray(y))

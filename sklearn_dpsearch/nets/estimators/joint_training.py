@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -15,15 +15,12 @@ from ..._process import contained, in_fixed_words
 from ...data.rows import ChosenRows
 from ...privacy import PrivacyError
 from ...privacy.spent import PrivacySpent
-from ..datasets import ReadRecords
-from ..memory_mapped import MappedRecords
-from ..named_tensors import names_of, tensors_of
 from ..optimizers import on_cpu
-from ..task import HeldRecords, Records, TrainingTask
+from ..records import Records
+from ..task import TrainingTask
 from ..training import train_together
 from . import cost
-from .settings import Settings, settings_of
-from .training_records import Given, device_of, number_of, records_of
+from .settings import Settings
 
 #: A ``DPSGDEstimator``, whose file uses this one.
 Net: TypeAlias = Any
@@ -34,75 +31,55 @@ PLACES = "_places"
 
 
 @dataclass(frozen=True)
-class JointMember:
-    """Member of several nets that are trained on the same records."""
+class Prepared:
+    """Training of a net, of which everything is known before its first step."""
 
-    place: int
     net: Net
-    task: TrainingTask
+    given: Records
+    device: torch.device
     settings: Settings
     costs: list[PrivacySpent]
+    foreign: tuple[str, ...]
+    task: TrainingTask
     keeper: KeyedFile | None
+    unit: str
+
+    def release(self) -> None:
+        """State the cost of the training that has succeeded, and keep the optimizer's memory."""
+        cost.add_training(self.net, self.settings, self.costs, (*self.foreign, *self.task.notes), self.unit)
+        self.net.optimizer_memory_ = on_cpu(self.task.memory)
+
+    def shares_records(self, other: Prepared) -> bool:
+        """Return whether another net trains on the same records, in the same form and on the same device."""
+        return self.device == other.device and self.given.are(other.given)
 
 
-@dataclass
-class SharedRecords:
-    """Records, and the nets that convert them equally."""
-
-    records: Records
-    members: list[JointMember] = field(default_factory=list)
-
-    def holds(self, given: Given, device: torch.device) -> bool:
-        """Return whether these are the records, on this device; never for read records, which serve one training."""
-        if isinstance(given, MappedRecords):
-            return given.are(self.records) and self.records.inputs.device == torch.empty(0, device=device).device
-        if isinstance(given, ReadRecords) or not isinstance(self.records, HeldRecords):
-            return False
-        (inputs, targets), there = given, torch.empty(0, device=device).device  # "cuda" is the current one of several
-        mine, theirs = [*tensors_of(inputs), targets], [*tensors_of(self.records.inputs), self.records.targets]
-        same = names_of(inputs) == names_of(self.records.inputs) and self.records.inputs.device == there
-        return same and all(map(_holds, mine, theirs))
-
-    def train(self) -> list[int]:
-        """Train the members; return the places of those that succeeded."""
-        most = min(member.net.max_physical_batch for member in self.members)
-        tasks, keepers = zip(*((member.task, member.keeper) for member in self.members))
-        work = partial(train_together, tasks, self.records, max_physical_batch=most, keepers=keepers)
-        done = in_fixed_words(type(self.members[0].net).__name__, work)
-        trained = [member for member, well in zip(self.members, done) if well]
-        for member in trained:
-            cost.add_training(member.net, member.settings, member.costs, member.task.notes)
-            member.net.optimizer_memory_ = on_cpu(member.task.memory)
-        return [member.place for member in trained]
+def _train(members: Sequence[Prepared]) -> list[Net]:
+    """Train nets on their common records; return those that succeeded."""
+    most = min(member.net.max_physical_batch for member in members)
+    tasks, keepers = zip(*((member.task, member.keeper) for member in members))
+    records = members[0].given.on(members[0].device)
+    work = partial(train_together, tasks, records, max_physical_batch=most, keepers=keepers)
+    done = in_fixed_words(type(members[0].net).__name__, work)
+    trained = [member for member, well in zip(members, done) if well]
+    for member in trained:
+        member.release()
+    return [member.net for member in trained]
 
 
-def _holds(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
-    kept = theirs[:-1]
-    if mine.device == kept.device and mine.data_ptr() == kept.data_ptr():
-        return bool(mine.dtype == kept.dtype and mine.shape == kept.shape and mine.stride() == kept.stride())
-    return mine.dtype == kept.dtype and mine.shape == kept.shape and bool(torch.equal(mine.to(kept.device), kept))
-
-
-def shared_records(nets: Sequence[Net], X: Any, y: Any) -> list[SharedRecords]:
-    """Prepare nets for training, grouped by shared records; drop nets that fail."""
+def _groups(nets: Sequence[Net], X: Any, y: Any) -> list[list[Prepared]]:
+    """Prepare nets for training, grouped by common records; drop nets that fail."""
     if type(X) is np.ndarray and all(net.takes_chosen_rows for net in nets):
         X = ChosenRows(X)  # caches its conversion for the next net with the same bounds
-    groups: list[SharedRecords] = []
-    for place, net in enumerate(nets):
+    groups: list[list[Prepared]] = []
+    for net in nets:
         with contained():  # this net has failed, the others have not
-            keeper, places = net.__dict__.pop(KEEPER, None), net.__dict__.pop(PLACES, None)
-            net._check_arguments()
-            device, given = device_of(net.device), net._prepare(X, y, fresh=True)
-            settings = settings_of(net, number_of(given))
-            costs = cost.costs_before(net, fresh=True)
-            cost.total(settings, costs)
-            keeper = None if isinstance(given, ReadRecords) else keeper
-            member = JointMember(place, net, net._task(settings, given, costs, places), settings, costs, keeper)
-            group = next((other for other in groups if other.holds(given, device)), None)
+            one = net._prepared(X, y, True, *net._begin())
+            group = next((others for others in groups if one.shares_records(others[0])), None)
             if group is None:
-                group = SharedRecords(records_of(given, device))
-                groups.append(group)
-            group.members.append(member)
+                groups.append([one])
+            else:
+                group.append(one)
     return groups
 
 
@@ -128,10 +105,10 @@ def fit_together(models: Sequence[Net], X: Any, y: Any) -> list[Net | None]:
         )
     fitted: list[Net | None] = [None] * len(models)
     try:
-        for group in shared_records(models, X, y):
-            for place in group.train():
-                fitted[place] = models[place]
-                models[place]._after_training()
+        for group in _groups(models, X, y):
+            for net in _train(group):
+                fitted[[net is one for one in models].index(True)] = net
+                net._after_training()
     finally:  # an interrupt too: an unfinished training is not released
         for net, done in zip(models, fitted):
             if done is None:

@@ -47,8 +47,8 @@ def indicators(y: Any) -> torch.Tensor:
     return torch.from_numpy(found.astype(np.float32))
 
 
-def check_class_weight(given: Any, automatic: bool) -> None:
-    """Raise for weights that are not public constants, or that would have no effect.
+def check_class_weight(given: Any) -> None:
+    """Raise for weights that are not public constants.
 
     Raises
     ------
@@ -65,11 +65,6 @@ def check_class_weight(given: Any, automatic: bool) -> None:
         raise ValueError(
             f"Found class_weight={given!r}; a dict of labels and finite weights >= 0 is needed, e.g. "
             "{0: 1.0, 1: 5.0}."
-        )
-    if automatic:
-        raise ValueError(
-            "Found class_weight together with max_grad_norm='auto', which brings all gradients to one length, so that "
-            "weights have no effect. Give max_grad_norm=1.0, or leave class_weight out."
         )
 
 

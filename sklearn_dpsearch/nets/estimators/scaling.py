@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import assert_all_finite
 
 from ...data.rows import ChosenRows
-from ..memory_mapped import CHECKED, converted
+from ..records import CHECKED, converted
 
 Array: TypeAlias = NDArray[np.float64]
 #: Bounds in the user's form: (lower, upper), two numbers or two arrays with one number per feature.
@@ -98,7 +98,7 @@ class Bounds:
 
 
 def single_rows(values: NDArray[Any] | ChosenRows, bounds: Bounds | None) -> torch.Tensor:
-    """Copy of records in single precision, scaled to the bounds if there are any, with room for one more row."""
+    """Copy of records in single precision, scaled to the bounds if there are any, with an empty row."""
     rows = values if isinstance(values, ChosenRows) else ChosenRows(values)
     how = None if bounds is None else bounds.key
     return converted(rows, how, torch.float32, lambda block, out: single_block(block, bounds, out), BLOCK)

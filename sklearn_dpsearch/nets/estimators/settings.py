@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import numbers
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
@@ -15,30 +15,13 @@ from ...privacy.guarantees.least_noise import gaussian_target, noise_multiplier_
 from ...privacy.numerics.inversion import bracket, geometric
 from ..sampling import LEAST_RATE
 
-#: A clipping norm, or the word for automatic clipping, or for a norm by rule.
-MaxGradNorm: TypeAlias = float | Literal["auto", "rule"]
+#: A clipping norm, or the word for a norm by rule.
+MaxGradNorm: TypeAlias = float | Literal["rule"]
 #: Constructor arguments on which the guarantee depends.
 NOISE = ("noise_multiplier", "target_epsilon", "target_delta", "target_mu")
 RATES = ("sample_rate", "batch_size", "max_epochs", "max_steps")
 #: Range of calibrated noise multipliers. Below it, ε is in the hundreds, and takes long to compute.
 LEAST_NOISE, MOST_NOISE = 2.0**-6, 2.0**20
-
-
-class SettingArguments(Protocol):
-    """Constructor arguments of every net that decide about one training and its guarantee."""
-
-    noise_multiplier: float | None
-    target_epsilon: float | None
-    target_delta: float | None
-    target_mu: float | None
-    max_grad_norm: MaxGradNorm
-    sample_rate: float | None
-    batch_size: float | None
-    neighboring: Neighboring
-    max_epochs: float
-    max_steps: float | None
-    #: Sampling rate where neither ``sample_rate`` nor ``batch_size`` is given; None: one of the two is needed.
-    default_rate: ClassVar[float | None] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +34,6 @@ class Settings:
     steps : int
     max_grad_norm : float or None
         Largest norm of a record's gradient in the sums; None: by rule, once the number of inputs is known.
-    automatic : bool
-        Whether every gradient is brought to that norm: automatic clipping, where the norm is 1.
     neighboring : {"zero_out", "replace_one"}
     batch_size : float or None
         Expected batch size as a constant; None: it follows from the number of records, which is public.
@@ -64,7 +45,6 @@ class Settings:
     max_grad_norm: float | None
     neighboring: Neighboring
     batch_size: float | None = None
-    automatic: bool = False
     noise_multiplier: float | None = None
     target_epsilon: float | None = None
     target_delta: float | None = None
@@ -156,7 +136,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "target_epsilon": [_POSITIVE, None],
     "target_delta": [_Number(numbers.Real, 0, 1, closed="neither"), None],
     "target_mu": [_POSITIVE, None],
-    "max_grad_norm": [_POSITIVE, StrOptions({"auto", "rule"})],
+    "max_grad_norm": [_POSITIVE, StrOptions({"rule"})],
     "sample_rate": [_Number(numbers.Real, LEAST_RATE, 1, closed="both"), None],
     "batch_size": [_POSITIVE, None],
     "neighboring": [StrOptions(set(NEIGHBORING))],
@@ -165,17 +145,17 @@ CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-def follows_number(net: SettingArguments) -> bool:
+def follows_number(net: Any) -> bool:
     """Return whether the sampling rate follows from the number of records: ``batch_size`` alone is given."""
-    return net.batch_size is not None and net.sample_rate is None
+    return bool(net.batch_size is not None and net.sample_rate is None)
 
 
-def settings_of(net: SettingArguments, n: float | None = None) -> Settings:
+def settings_of(net: Any, n: float | None = None) -> Settings:
     """Read and check the arguments of a net.
 
     Parameters
     ----------
-    net : object
+    net : DPSGDEstimator
     n : float, optional
         Number of records, needed where only ``batch_size`` is given.
 
@@ -194,15 +174,9 @@ def settings_of(net: SettingArguments, n: float | None = None) -> Settings:
         steps=steps,
         max_grad_norm=_clipping_norm(net.max_grad_norm),
         batch_size=None if net.batch_size is None or follows_number(net) else float(net.batch_size),
-        automatic=net.max_grad_norm == "auto",
         neighboring=net.neighboring,
         **_noise(net),
     )
-
-
-def check_settings(net: SettingArguments) -> Settings:
-    """Check all arguments that can be checked without a number of records."""
-    return settings_of(net, net.batch_size)
 
 
 def check_relation(neighboring: Neighboring) -> None:
@@ -216,7 +190,7 @@ def check_relation(neighboring: Neighboring) -> None:
 
 def _clipping_norm(given: MaxGradNorm) -> float | None:
     if isinstance(given, str):
-        return 1.0 if given == "auto" else None
+        return None
     if given < LEAST_NORM:
         raise PrivacyError(
             f"Found max_grad_norm={given!r}; at least {LEAST_NORM:g} is needed. Single precision has few digits for "
@@ -225,7 +199,7 @@ def _clipping_norm(given: MaxGradNorm) -> float | None:
     return float(given)
 
 
-def rate_of(net: SettingArguments, n: float | None = None) -> float:
+def rate_of(net: Any, n: float | None = None) -> float:
     """Sampling rate for ``n`` records."""
     if not follows_number(net):
         rate = net.default_rate if net.sample_rate is None else net.sample_rate
@@ -253,7 +227,7 @@ def rate_of(net: SettingArguments, n: float | None = None) -> float:
 WAYS = ({"noise_multiplier"}, {"target_epsilon", "target_delta"}, {"target_mu"})
 
 
-def _noise(net: SettingArguments) -> dict[str, float]:
+def _noise(net: Any) -> dict[str, float]:
     given = {name: float(getattr(net, name)) for name in NOISE if getattr(net, name) is not None}
     if set(given) not in WAYS:
         raise PrivacyError(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import numbers
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import fields
+from inspect import Parameter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,17 +18,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skorch.utils import to_tensor
 
 from ...privacy import LeakingEstimatorError, PrivacyError
-from ...privacy._types import Neighboring
 from .. import checkpoints
-from ..datasets import ALONE
 from ..engines import losses
 from ..engines.engine_choice import separate
 from ..engines.refusals import refuse
-from ..layout import named_trained
-from ..memory_mapped import stays_in_file
-from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of, written_by_user
-from ..optimizers import Table, check_works_on_gradients
-from ..randomness import Seed, global_torch_seed, sequence
+from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of
+from ..optimizers import Table, UpdateRule, check_known
+from ..randomness import global_torch_seed, sequence
+from ..records import ALONE, HeldRecords, Records, stays_in_file, with_empty_row
 from ..schedules import table_of
 from . import callbacks, step_size
 from .base import DPSGDEstimator
@@ -42,9 +40,8 @@ from .input_records import (
     reading,
     source_of,
 )
-from .settings import MaxGradNorm, Settings
+from .settings import Settings
 from .step_size import StepSize
-from .training_records import Given
 from .user_modules import (
     array,
     check_keywords,
@@ -59,8 +56,9 @@ from .user_modules import (
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
+#: Arguments of all nets.
+SHARED = [one for one in fields(DPSGDEstimator) if one.init]
 #: Arguments of a skorch net that would read or show records, with their only allowed value.
-ADAMS = (torch.optim.Adam, torch.optim.AdamW)
 FIXED: dict[str, Any] = {"train_split": None, "compile": False}
 #: Assumption about modules and criteria of a user's own, until a fit has shown whether it is needed.
 OWN_CODE = (
@@ -84,16 +82,14 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         hooks, and code that keeps something of a forward pass are refused. Parameters are in single precision.
     criterion : torch.nn.Module class or instance
         As in skorch; its reduction is set to "sum".
-    max_grad_norm : float or "auto", default=1.0
-        Clipping norm of a record's gradient. "auto" is automatic clipping (Bu et al. 2023, AUTO-S): every gradient is
-        divided by its norm plus 0.01, so that short ones count as much as long ones. A record whose gradient is not
-        finite contributes nothing.
+    max_grad_norm : float, default=1.0
+        Clipping norm of a record's gradient. A record whose gradient is not finite contributes nothing.
     sample_rate : float, optional
         Probability of each record to be in each batch (Poisson subsampling).
     max_epochs : float, default=10
         Passes over the data: ``round(max_epochs / sample_rate)`` steps.
     lr : float or "auto", default="auto"
-        Initial step size. "auto", for SGD, Adam and AdamW, derives it from noise, steps and number of records; it falls
+        Initial step size. "auto" derives it from noise, steps and number of records; it falls
         linearly to zero unless a schedule is given (:doc:`defaults </learn/net_defaults>`).
     lr_factor : float, default=1.0
         Factor on the step size, to be searched: its best value changes little with ε and the number of records.
@@ -103,10 +99,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     train_split : None
         Only None is allowed: validation inside of a fit would use records without noise.
     **kwargs : dict
-        As in skorch: ``optimizer``, which must work on given gradients, ``optimizer__param_groups``, ``device``,
-        ``warm_start``, ``predict_nonlinearity``; as ``callbacks`` a list of ``LRScheduler`` (schedules that do not look
-        at losses), ``Freezer``, ``ProgressBar`` and ``TrainEndCheckpoint`` (all others see raw batches, and are
-        refused).
+        As in skorch: ``optimizer``, which is SGD, Adam or AdamW, ``warm_start``, ``predict_nonlinearity``; as
+        ``callbacks`` a list of ``LRScheduler`` (schedules that do not look at losses), ``Freezer``, ``ProgressBar`` and
+        ``TrainEndCheckpoint`` (all others see raw batches, and are refused).
     """
 
     #: Kind of the outputs: "classes", "logits" or "numbers".
@@ -123,24 +118,12 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     _prefixes = ("module", "criterion", "optimizer", "callbacks", "iterator_valid", "dataset")
 
     def __init__(
-        self, module: Any, *, criterion: Any, noise_multiplier: float | None = None,
-        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
-        neighboring: Neighboring = "zero_out", max_epochs: float = 10, max_steps: float | None = None,
-        max_physical_batch: int = 16384, lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0,
-        engine: str = "auto", random_state: Seed = None, noise_seed: Seed = None,
-        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0, train_split: Any = None, **kwargs: Any,
+        self, module: Any, *, criterion: Any, lr: StepSize = "auto", lr_factor: float = 1.0, engine: str = "auto",
+        train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
-        super().__init__(
-            module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, train_split=train_split,
-            verbose=verbose, **kwargs,
-        )  # fmt: skip
-        self.noise_multiplier, self.target_mu = noise_multiplier, target_mu
-        self.target_epsilon, self.target_delta = target_epsilon, target_delta
-        self.max_grad_norm, self.sample_rate, self.neighboring = max_grad_norm, sample_rate, neighboring
-        self.max_steps, self.max_physical_batch = max_steps, max_physical_batch
-        self.lr_factor, self.average, self.engine = lr_factor, average, engine
-        self.random_state, self.noise_seed, self.checkpoint = random_state, noise_seed, checkpoint
+        own = {one.name: kwargs.pop(one.name, one.default) for one in SHARED}
+        super().__init__(module, criterion=criterion, lr=lr, train_split=train_split, **kwargs)
+        self.__dict__.update(own, lr_factor=lr_factor, engine=engine)
 
     @property
     def _default_callbacks(self) -> list[Any]:
@@ -180,9 +163,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                     "fit, and what it prints, would use records without noise. Validate in a search, or on public data."
                 )
         callbacks.sorted_out(self.callbacks)
-        if isinstance(self.optimizer, type):
-            check_works_on_gradients(self.optimizer)
-            self._check_derived()
+        check_known(self.optimizer, self.get_params_for("optimizer"))
         losses.check_fits(self.criterion, self.outputs)
         check_keywords("module", self.module, self.get_params_for("module"))
         if self.max_grad_norm == "rule":
@@ -370,25 +351,23 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self._train(X, y, fresh)
         return self
 
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
+    def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
         if fresh:
             self.initialize()
         X, y = as_arrays(X, y)
-        given: Given
+        given: Records
         if is_source(X):
             given = reading(source_of(X, y), self._as_taken, self._targets)
-            targets = given.targets
         elif stays_in_file(X, self.device):
             given = mapped(X, y, self._as_taken, self._targets)
-            targets = given.targets
         elif y is None:
             raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
         else:
             inputs, targets = self._as_taken(inputs_of(X)), self._targets(y)
-            check_lengths(inputs, targets)
-            given = inputs, targets
+            check_lengths(len(inputs) - 1, len(targets))
+            given = HeldRecords(inputs, with_empty_row(targets))
         if self.output_shape_ is not None:
-            self._check_outputs(self.output_shape_, targets)
+            self._check_outputs(self.output_shape_, given.targets)
         return given
 
     def _as_taken(self, inputs: Inputs) -> Inputs:
@@ -426,21 +405,12 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     # --- the step size ------------------------------------------------------------------------------------------------
 
-    def _check_derived(self) -> None:
-        """Raise if a step size is to be derived for an unknown optimizer."""
-        if self.lr == "auto" and "optimizer__lr" not in vars(self) and self.optimizer not in (*ADAMS, torch.optim.SGD):
-            raise ValueError(
-                f"Found lr='auto' with optimizer {self.optimizer.__name__}; a step size is derived for SGD, Adam and "
-                "AdamW alone. Give lr=..., a number."
-            )
-
-    def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
-        given = vars(self).get("optimizer__lr", self.lr)
-        if given != "auto":
-            return self.lr_factor * float(given)
-        bound = step_size.bound_on_norm(self.n_features_in_)
+    def _step_arguments(self) -> tuple[StepSize, float, float]:
         momentum = float(self.get_params_for("optimizer").get("momentum", 0.0))
-        return self.lr_factor * self._derived_step_size(settings, expected_batch_size, bound, momentum)
+        return vars(self).get("optimizer__lr", self.lr), self.lr_factor, momentum
+
+    def _bound_on_norm(self) -> float:
+        return step_size.bound_on_norm(self.n_features_in_)
 
     def _decay(self, settings: Settings) -> list[float]:
         """Shares of a derived step size: falling, unless a schedule is given."""
@@ -467,23 +437,21 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         of_probabilities = isinstance(self, ClassifierMixin) and isinstance(criterion, torch.nn.NLLLoss)
         return losses.OfProbabilities(criterion) if of_probabilities else criterion
 
-    def _update(self) -> Callable[[torch.nn.Module], torch.optim.Optimizer]:
-        return self._make_optimizer
+    def _optimizer(self) -> torch.optim.Optimizer:
+        """Optimizer as skorch makes it, over a parameter that is not the module's."""
+        nothing = torch.nn.Parameter(torch.zeros(1))
+        args, kwargs = self.get_params_for_optimizer("optimizer", [("nothing", nothing)])
+        found: torch.optim.Optimizer = self.optimizer(*args, **kwargs)
+        return found
 
-    def _make_optimizer(self, module: torch.nn.Module) -> torch.optim.Optimizer:
-        args, kwargs = self.get_params_for_optimizer("optimizer", named_trained(written_by_user(module)))
-        return self.optimizer(*args, **kwargs)
+    def _update(self) -> UpdateRule:
+        return UpdateRule.of(self._optimizer())
 
-    def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
+    def _schedule(self, settings: Settings) -> Table:
         schedulers, per_epoch = callbacks.sorted_out(self.callbacks).schedulers, max(1, round(1 / settings.sample_rate))
-        if not schedulers:
-            return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
-
-        def table(optimizer: torch.optim.Optimizer | None) -> Table:
-            assert optimizer is not None  # an UpdateRule is never made here
-            return table_of(optimizer, schedulers, settings.steps, per_epoch)
-
-        return table
+        if schedulers:
+            return table_of(self._optimizer(), schedulers, settings.steps, per_epoch)
+        return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 
     def _has_progress_bar(self) -> bool:
         return callbacks.sorted_out(self.callbacks).progress
@@ -494,8 +462,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
 def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
     """Show the arguments of all skorch nets in the signature of a constructor, which takes them as ``**kwargs``."""
+    of_nets = {one.name: Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default) for one in SHARED}
     shared, own = (inspect.signature(one).parameters for one in (SkorchNet.__init__, constructor))
-    named = {**shared, **own}
+    named = {**shared, **of_nets, **own}
     others = named.pop("kwargs")
     vars(constructor)["__signature__"] = inspect.Signature([*named.values(), others])
     return constructor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..engines import losses
 from .docstrings import documented
-from .labels import encode
+from .labels import encode, indicators
 from .skorch_base import SkorchNet, with_shared_arguments
 from .user_modules import array
 
@@ -124,3 +125,183 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
         """Predicted values, in the shape of the y that was fitted."""
         found: NDArray[Any] = super().predict(X)
         return found if getattr(self, "y_is_column_", True) else found[:, 0]
+
+
+# --- one logit per label ----------------------------------------------------------------------------------------------
+
+
+class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
+    """Classifier with one logit per label.
+
+    Parameters
+    ----------
+    threshold : float, default=0.5
+        Probability above which a record has the label.
+    """
+
+    outputs = "logits"
+
+    @with_shared_arguments
+    def __init__(
+        self,
+        module: Any,
+        *,
+        criterion: Any = torch.nn.BCEWithLogitsLoss,
+        classes: ArrayLike | None = None,
+        threshold: float = 0.5,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(module, criterion=criterion, threshold=threshold, **kwargs)
+        self.classes = classes
+
+    def _check_target(self) -> None:
+        self._check_classes()
+        if isinstance(self.threshold, bool) or not 0 <= float(self.threshold) <= 1:
+            raise ValueError(f"Found threshold={self.threshold!r}; a probability, in [0, 1], is needed.")
+
+    @abstractmethod
+    def _check_classes(self) -> None:
+        """Raise for wrong names of labels."""
+
+
+@documented()
+class DPNeuralNetBinaryClassifier(LogitPerLabel):
+    """Binary classifier with a module that returns one logit, trained with DP-SGD (Abadi et al. 2016).
+
+    Parameters
+    ----------
+    classes : list of two, default=[0, 1]
+        Labels; the logit belongs to the second.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        Labels.
+
+    Notes
+    -----
+    The default criterion is ``BCEWithLogitsLoss``: the module returns a logit for each record, shape (n,) or (n, 1).
+    Its ``pos_weight`` and ``weight`` are public constants.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> X, y = np.random.default_rng(0).normal(size=(100, 3)), np.array([0, 1] * 50)
+    >>> net = DPNeuralNetBinaryClassifier(
+    ...     torch.nn.Linear, module__in_features=3, module__out_features=1,
+    ...     noise_multiplier=2.0, sample_rate=0.1, max_steps=20,
+    ... )
+    >>> net.fit(X, y).predict_proba(X).shape
+    (100, 2)
+    """
+
+    one_logit = True
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Two labels."""
+        return np.asarray([0, 1] if self.classes is None else self.classes)
+
+    def _check_classes(self) -> None:
+        labels = self.classes_.tolist()
+        if len(labels) != 2 or labels[0] == labels[1]:
+            raise ValueError(
+                f"Found classes={labels}; {type(self).__name__} needs two labels. For more of them use "
+                "DPNeuralNetClassifier with one output per class."
+            )
+
+    def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
+        if shape not in ((), (1,)):
+            raise ValueError(
+                f"Found outputs of shape {shape} per record; one logit is needed, shape (n,) or "
+                "(n, 1). For one output per class use DPNeuralNetClassifier."
+            )
+
+    def _targets(self, y: Any) -> torch.Tensor:
+        found = encode(y, self.classes_).float()
+        return found if self.output_shape_ == () else found.unsqueeze(1)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label of each record."""
+        found: NDArray[Any] = self.classes_[(self.predict_proba(X)[:, 1] > self.threshold).astype(int)]
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+@documented()
+class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
+    """A classifier whose records have several labels, or none, trained with DP-SGD (Abadi et al. 2016).
+
+    Parameters
+    ----------
+    classes : list, optional
+        Names of the labels, in the order of the columns of y.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,)
+        Names or numbers of the labels.
+
+    Notes
+    -----
+    y has a column for each label, shape (n_samples, n_labels), of 0 and 1. The default criterion is
+    ``BCEWithLogitsLoss``: the module returns a logit for each label. ``predict_proba`` and ``predict`` are of the shape
+    of y, as those of ``sklearn.neural_network.MLPClassifier``.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> net = DPNeuralNetMultiLabelClassifier(
+    ...     torch.nn.Linear, module__in_features=3, module__out_features=2,
+    ...     noise_multiplier=2.0, sample_rate=0.1, max_steps=20,
+    ... )
+    >>> net.fit(X, X[:, :2] > 0).predict(X).shape
+    (100, 2)
+    """
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Names or numbers of the labels."""
+        return np.arange(self.n_labels_) if self.classes is None else np.asarray(self.classes)
+
+    def _check_classes(self) -> None:
+        names = [] if self.classes is None else self.classes_.tolist()
+        if len(set(names)) != len(names):
+            raise ValueError(f"Found classes={self.classes!r}; a name of its own for each label is needed.")
+
+    def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
+        labels = targets.shape[1]
+        if self.classes is not None and len(np.asarray(self.classes)) != labels:
+            raise ValueError(
+                f"Found {labels} columns in y and {len(np.asarray(self.classes))} classes; one name for each is needed."
+            )
+        if shape != (labels,):
+            raise ValueError(
+                f"Found outputs of shape {shape} per record and {labels} columns in y; the module "
+                "needs one logit for each."
+            )
+
+    def _targets(self, y: Any) -> torch.Tensor:
+        found = indicators(y)
+        self.n_labels_ = found.shape[1]
+        return found
+
+    def _get_predict_nonlinearity(self) -> Any:
+        auto = self.predict_nonlinearity == "auto" and isinstance(self.criterion_, torch.nn.BCEWithLogitsLoss)
+        return torch.sigmoid if auto else super()._get_predict_nonlinearity()
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """1 where a record has a label, shape (n_samples, n_labels)."""
+        found: NDArray[Any] = (self.predict_proba(X) > self.threshold).astype(int)
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = tags.target_tags.two_d_labels = True
+        tags.classifier_tags.multi_class = False
+        return tags

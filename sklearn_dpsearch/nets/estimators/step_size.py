@@ -9,14 +9,13 @@ has the derivation, and the data on which its three constants were found.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-import torch
 from scipy.stats import loguniform
 
-from ..optimizers import PerGroup, Table
+from ..optimizers import Table
 from .settings import Settings
 
 #: A step size, or "auto" for a derived one.
@@ -136,18 +135,9 @@ def shares(decay: Decay, steps: int) -> list[float]:
     return [1.0] * steps if decay == "constant" else [1.0 - t / steps for t in range(steps)]
 
 
-def scheduled(start: float, decay: Sequence[float]) -> Callable[[torch.optim.Optimizer | None], Table]:
-    """Table of step sizes, empty for constant ones. Groups of parameters keep their own sizes, in proportion."""
-
-    def table(optimizer: torch.optim.Optimizer | None) -> Table:
-        if min(decay) >= 1:
-            return {}
-        groups = [] if optimizer is None else optimizer.param_groups
-        if len(groups) < 2:
-            return {"lr": [start * share for share in decay]}
-        return {"lr": [PerGroup(group["lr"] * share for group in groups) for share in decay]}
-
-    return table
+def scheduled(start: float, decay: Sequence[float]) -> Table:
+    """Table of step sizes, empty for constant ones."""
+    return {} if min(decay) >= 1 else {"lr": [start * share for share in decay]}
 
 
 def bound_on_norm(n_features: int) -> float:
@@ -163,9 +153,7 @@ def likely_norm(n_features: int) -> float:
     return math.sqrt(bound_on_norm(n_features))
 
 
-def noise_in_weight(
-    in_gradient: float, step: float, decay: Sequence[float], *, average: float = 0.0, momentum: float = 0.0
-) -> float:
+def noise_in_weight(in_gradient: float, step: float, decay: Sequence[float], momentum: float) -> float:
     """Standard deviation of the noise that a training with SGD adds to each weight, if no curvature takes it back.
 
     Parameters
@@ -176,14 +164,9 @@ def noise_in_weight(
         Initial step size.
     decay : sequence of float
         Factor on the step size at each step.
-    average : float
-        Share of the last steps over which the released weights are averaged. The mean holds the noise of a step by the
-        share of these weights that come after it.
     momentum : float
     """
-    steps, last = len(decay), max(1, int(average * len(decay)))
-    kept = (share * min(1.0, (steps - t) / last) for t, share in enumerate(decay))
-    return step * in_gradient * math.hypot(*kept) / (1.0 - momentum)
+    return step * in_gradient * math.hypot(*decay) / (1.0 - momentum)
 
 
 # --- search space -----------------------------------------------------------------------------------------------------

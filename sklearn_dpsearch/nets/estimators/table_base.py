@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-import os
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -19,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...data.labels import targets_in
 from ...preprocessing import TableEncoder
-from ...privacy._types import Neighboring
 from ..optimizers import Table, UpdateRule
-from ..randomness import Seed
+from ..records import Records
+from ..sampling import Persons
 from ..task import TrainingTask
 from . import hidden_layers, layers, step_size
 from .array_records import ArrayRecords
@@ -30,7 +28,6 @@ from .frame_records import FrameRecords
 from .scaling import Array
 from .settings import MaxGradNorm, Settings
 from .step_size import Decay, StepSize
-from .training_records import Given
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
@@ -46,12 +43,11 @@ class TableNet(DPSGDEstimator):
 
     Parameters
     ----------
-    max_grad_norm : float, "auto" or "rule", default="rule"
+    max_grad_norm : float or "rule", default="rule"
         Clipping norm of a record's gradient. "rule" derives it from public facts: how long a record can be by the
         schema, or the number of features (:doc:`step size </theory/step_size>`). Smaller norms change the loss that is
-        minimised: classes often stay right, probabilities do not (:doc:`probabilities </learn/probabilities>`). "auto"
-        is automatic clipping (Bu et al. 2023, AUTO-S): every gradient is divided by its norm plus 0.01, so that short
-        ones count as much as long ones. A record whose gradient is not finite contributes nothing.
+        minimised: classes often stay right, probabilities do not (:doc:`probabilities </learn/probabilities>`). A
+        record whose gradient is not finite contributes nothing.
     sample_rate : float, default=0.02
         Probability of each record to be in each batch (Poisson subsampling).
     max_epochs : float, default=30
@@ -71,8 +67,6 @@ class TableNet(DPSGDEstimator):
         Strength of the L2 penalty; with "adamw" of the weight decay.
     warm_start : bool, default=False
         Whether ``fit`` goes on from the parameters of the last ``fit``; the cost adds up in ``privacy_spent_``.
-    device : str, default="cpu"
-        Device of the training.
 
     Attributes
     ----------
@@ -104,47 +98,39 @@ class TableNet(DPSGDEstimator):
         **{name: TableEncoder._parameter_constraints[name] for name in ("schema", "bins", "indicators")},
     }
     default_rate: ClassVar[float | None] = RATE
+    #: Persons may come as ``groups``: a search hands them on.
+    takes_groups = True
     #: Form of the records.
     records_of: ClassVar[type[ArrayRecords | FrameRecords]] = ArrayRecords
 
-    noise_multiplier: float | None = None
-    target_epsilon: float | None = None
-    target_delta: float | None = None
-    target_mu: float | None = None
     max_grad_norm: MaxGradNorm = "rule"
-    sample_rate: float | None = None
-    batch_size: float | None = None
-    neighboring: Neighboring = "zero_out"
     max_epochs: float = 30
-    max_steps: float | None = None
     solver: Solver = "sgd"
     learning_rate: Decay = "linear"
     learning_rate_init: StepSize = "auto"
     learning_rate_factor: float = 1.0
     momentum: float = 0.0
     alpha: float = 0.0
-    average: float = 0.0
     warm_start: bool = False
-    device: Any = "cpu"
-    max_physical_batch: int = 16384
-    random_state: Seed = None
-    noise_seed: Seed = None
-    checkpoint: str | os.PathLike[str] | None = None
-    verbose: int = 0
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Train. With ``warm_start`` the parameters are kept, and the cost is added to ``privacy_spent_``.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
+        groups : array-like of shape (n_samples,), optional
+            Person of each record: numbers, texts, or other values with a hash; a missing one is a person of its own.
+            With ``groups`` the guarantee is for persons, all of whose records are neighbours together, and the number
+            of persons is public in place of that of records. Each step uses one record, drawn anew, of each person in
+            its batch.
 
         Returns
         -------
         self : object
         """
-        self._train(X, y, fresh=not (self.warm_start and hasattr(self, "module_")))
+        self._train(X, y, not (self.warm_start and hasattr(self, "module_")), groups)
         return self
 
     def _check_net(self) -> None:
@@ -175,20 +161,22 @@ class TableNet(DPSGDEstimator):
 
     # --- records and module -------------------------------------------------------------------------------------------
 
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
+    def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         records, labels = self.records_of(self), targets_in(y, numeric=isinstance(self, RegressorMixin))
         X = records.checked(X, labels, fresh)
+        persons = None if groups is None else Persons.of(groups, len(labels))
+        number = len(labels) if persons is None else len(persons)
         targets = self._targets(labels, fresh)
         if fresh:
-            n, own = self.expected_number(len(X)), hidden_layers.checked(self._hidden_layer_sizes)
+            n, own = self.expected_number(number), hidden_layers.checked(self._hidden_layer_sizes)
             self.weight_noise_: float | None = 0.0
             self.hidden_layer_sizes_ = records.hidden_by_rule(n) if own is None else own
             activation = hidden_layers.ACTIVATIONS[getattr(self, "activation", "identity")]
             generator = layers.generator_of(self.random_state)
             self.module_ = records.module(self.hidden_layer_sizes_, self._n_outputs(), activation, generator)
-        return records.given(X, targets)
+        return replace(records.given(X, targets), persons=persons)
 
     @property
     def _hidden_layer_sizes(self) -> hidden_layers.HiddenLayerSizes:
@@ -213,22 +201,21 @@ class TableNet(DPSGDEstimator):
                 task.noise_multiplier * task.max_grad_norm / task.expected_batch_size,
                 self.learning_rate_init_,
                 self._decay(settings),
-                average=float(self.average),
-                momentum=self.momentum,
+                self.momentum,
             )
             self.weight_noise_ = math.hypot(before, added)
 
     def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
         records, decay = self.records_of(self), self._decay(settings)
-        step = self._step_rule.unclipped(settings, expected_batch_size, decay, records.bound_on_norm())
+        step = self._step_rule.unclipped(settings, expected_batch_size, decay, self._bound_on_norm())
         gradient = records.gradient_of_residual(self.hidden_layer_sizes_, self._n_outputs())
         return self._step_rule.clipping_norm(gradient, step * sum(decay))
 
-    def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
-        if self.learning_rate_init != "auto":
-            return self.learning_rate_factor * self.learning_rate_init
-        bound = self.records_of(self).bound_on_norm()
-        return self.learning_rate_factor * self._derived_step_size(settings, expected_batch_size, bound, self.momentum)
+    def _step_arguments(self) -> tuple[StepSize, float, float]:
+        return self.learning_rate_init, self.learning_rate_factor, self.momentum
+
+    def _bound_on_norm(self) -> float:
+        return self.records_of(self).bound_on_norm()
 
     def _decay(self, settings: Settings) -> list[float]:
         return step_size.shares(self.learning_rate, settings.steps)
@@ -241,7 +228,7 @@ class TableNet(DPSGDEstimator):
             return UpdateRule.sgd(lr=self.learning_rate_init_, momentum=self.momentum, weight_decay=self.alpha)
         return UpdateRule.adam(lr=self.learning_rate_init_, weight_decay=self.alpha, decoupled=self.solver == "adamw")
 
-    def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
+    def _schedule(self, settings: Settings) -> Table:
         return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 
     def _around(self, grid: bool) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class TableClassifier(ClassifierMixin, TableNet):
     class_weight: ClassWeight = None
 
     def _check_target(self) -> None:
-        check_class_weight(self.class_weight, automatic=self.max_grad_norm == "auto")
+        check_class_weight(self.class_weight)
         if self._declared("classes") is not None:
             weights_of(self.class_weight, unique_labels(self._declared("classes")))
 

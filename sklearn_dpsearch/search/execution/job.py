@@ -98,6 +98,8 @@ class Split:
         Public number of records that models are told to expect; None: they may count them.
     places : int or None
         Public number, never exceeded by the number of training records; None: the latter is public.
+    n_trained : int or None
+        Number of persons who train in the first fold; None: records train, each by itself.
     final : FinalTraining, optional
         Workers do not need it.
     """
@@ -107,6 +109,7 @@ class Split:
     size_std: float = 0.0
     expected: float | None = None
     places: int | None = None
+    n_trained: int | None = None
     final: FinalTraining | None = None
 
 

@@ -32,7 +32,7 @@ def fresh(job: Job, candidate: Candidate, seed: Seed) -> Any:
 
 def ready(job: Job, model: Any, seed: Seed) -> Any:
     """Set the expected number of records and the model's own randomness."""
-    n = job.recipe.n_samples
+    n = job.split.n_trained if job.recipe.n_samples is None else job.recipe.n_samples
     job.recipe.adapter.for_records(model, len(job.split.folds[0][0]) if n is None else n, job.split.places)
     if job.split.expected is not None:
         with_parameters(model, job.recipe.adapter.expecting(model, job.split.expected) or {})

@@ -18,7 +18,7 @@ from sklearn_dpsearch.nets.engines import engine_choice, losses, sequences
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.made_up import ROWS, made_up
 from sklearn_dpsearch.nets.engines.rounding import OWN
-from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.training import train, train_together
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError
 

@@ -21,8 +21,8 @@ from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN, norms_of
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
 from sklearn_dpsearch.nets.randomness import Secrets
+from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.sampling import PoissonBatches
-from sklearn_dpsearch.nets.task import Records
 from sklearn_dpsearch.nets.training import train
 
 from ..toys import (

@@ -14,8 +14,8 @@ from sklearn_dpsearch.nets.engines.base import Engine
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
+from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.stack import Stack, noise_scale
-from sklearn_dpsearch.nets.task import Records
 
 from ..toys import Residual, engine_for, mlp, records, seeded, table, traced, training
 

@@ -19,8 +19,8 @@ from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor
-from sklearn_dpsearch.nets.datasets import ReadRecords
 from sklearn_dpsearch.nets.estimators import input_records
+from sklearn_dpsearch.nets.records import ReadRecords
 from sklearn_dpsearch.privacy import PrivacyError
 
 from ..toys import flat
@@ -393,15 +393,6 @@ def test_a_dataset_may_return_inputs_by_name():
     found = [seeded(Both).fit({"values": X, "words": words}, y), seeded(Both).fit(Named(), None)]
     torch.testing.assert_close(*map(parameters, found), rtol=1e-4, atol=1e-5)
     assert found[1].predict(Named()).shape == (120,)
-
-
-@pytest.mark.parametrize("lr", [0.5, "auto"])
-def test_groups_of_parameters_are_found_by_the_names_that_the_module_has(lr):
-    groups = [("words*", {"lr": 0.0})]
-    one = seeded(Both, optimizer__param_groups=groups, lr=lr).fit({"values": X, "words": words}, y)
-    start = seeded(Both).initialize().module_
-    assert torch.equal(one.module_.words.weight, start.words.weight)
-    assert not torch.equal(one.module_.last.weight, start.last.weight)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def wanted(features=50):
 @pytest.mark.slow
 @pytest.mark.parametrize("decay", ["linear", "constant"])
 @pytest.mark.parametrize("momentum", [0.0, 0.8])
-@pytest.mark.parametrize("norm", [0.1, 1.0, "auto", "rule"])
+@pytest.mark.parametrize("norm", [0.1, 1.0, "rule"])
 def test_noise_in_each_weight_at_the_end_is_what_the_step_size_was_derived_from(decay, momentum, norm):
     # So much noise that the records hardly matter: what is left in the weights is noise.
     one = model(learning_rate=decay, momentum=momentum, max_grad_norm=norm, noise_seed=0).fit(X, y)
@@ -41,9 +41,8 @@ def test_noise_in_each_weight_at_the_end_is_what_the_step_size_was_derived_from(
 
 
 @pytest.mark.parametrize("decay", ["linear", "constant"])
-@pytest.mark.parametrize("average", [0.0, 0.3, 1.0])
-def test_noise_in_each_weight_is_stated_also_of_averages(decay, average):
-    one = model(learning_rate=decay, average=average, noise_seed=1).fit(X, y)
+def test_noise_in_each_weight_is_stated(decay):
+    one = model(learning_rate=decay, noise_seed=1).fit(X, y)
     weights = flat(one.module_).numpy()
     assert weights.std() == pytest.approx(one.weight_noise_, rel=5 / np.sqrt(2 * len(weights)) + 0.05)
 
@@ -102,17 +101,8 @@ def test_factor_multiplies_a_derived_step_size_and_a_given_one():
 
 def test_falling_step_sizes_are_those_of_a_line_to_zero():
     assert step_size.shares("linear", 4) == [1.0, 0.75, 0.5, 0.25]
-    assert step_size.scheduled(2.0, [1.0, 0.5])(None) == {"lr": [2.0, 1.0]}
-    assert step_size.scheduled(2.0, [1.0, 1.0])(None) == {}
-
-
-@pytest.mark.slow
-def test_average_is_that_of_the_last_parameters(one_noise):
-    last = flat(model(noise_seed=1).fit(X, y).module_)
-    averaged = flat(model(noise_seed=1, average=0.5).fit(X, y).module_)
-    assert averaged.norm() < last.norm()  # noise of several steps
-    with pytest.raises(ValueError, match="average"):
-        model(average=1.5).fit(X, y)
+    assert step_size.scheduled(2.0, [1.0, 0.5]) == {"lr": [2.0, 1.0]}
+    assert step_size.scheduled(2.0, [1.0, 1.0]) == {}
 
 
 # --- skorch ---------------------------------------------------------------------------------------------------------
@@ -150,13 +140,6 @@ def test_input_records_step_sizes_of_skorch_nets_stay_and_are_multiplied():
     data = X.astype(np.float32), y
     assert net(lr=0.3, lr_factor=2.0).fit(*data).learning_rate_init_ == 0.6
     assert net(optimizer__lr=0.2).fit(*data).learning_rate_init_ == 0.2
-
-
-@pytest.mark.slow
-def test_no_step_size_is_derived_for_an_optimizer_that_is_not_known():
-    with pytest.raises(ValueError, match=r"lr='auto' with optimizer RMSprop.*Give lr"):
-        net(optimizer=torch.optim.RMSprop).fit(X, y)
-    assert net(optimizer=torch.optim.RMSprop, lr=0.01).fit(X.astype(np.float32), y).learning_rate_init_ == 0.01
 
 
 @pytest.mark.slow

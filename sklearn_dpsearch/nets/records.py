@@ -1,0 +1,381 @@
+"""Records for training: in memory, in a file that may be larger than memory, or read one by one from a ``Dataset``."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .._process import generators_kept
+from ..data.rows import ChosenRows
+from ..errors import TrainingError
+from ..privacy._cached_property import cached_property
+from .engines import rounding
+from .named_tensors import Inputs, NamedTensors, each, joined, names_of, tensors_of
+from .randomness import Seed, reading_coins
+from .sampling import Persons
+
+CPU = torch.device("cpu")
+#: Records at once whose norms are computed, or that are read for a digest: few enough for a cache.
+BLOCK = 1024
+#: Least bytes of an array in a file whose rows stay there. A smaller array is read once, which makes training faster:
+#: on a CPU by up to a quarter (``examples/benchmarks/large_data.py --speed``), elsewhere by more.
+LARGE = {"cpu": 2**27}
+ELSEWHERE = 2**33
+#: Records checked at once before the training.
+CHECKED = 2**14
+#: Assumption about the code that reads a data set.
+ALONE = "what it returns for a number depends on that record alone."
+#: Reader: record number ↦ input and target, the target in the user's form.
+Read = Callable[[int], tuple[Inputs, Any]]
+
+
+class Records(ABC):
+    """Records for training; the number of records itself stands for "no record", a row of zeros.
+
+    Attributes
+    ----------
+    inputs : Tensor or NamedTensors
+    targets : Tensor
+        Of the shape and kind of records, on the device.
+    stacks : bool
+        Whether several nets can train on them at once: every reading of a record is equal.
+    persons : Persons or None
+        Persons who are drawn in place of records; None: each record by itself.
+    """
+
+    inputs: Inputs
+    targets: torch.Tensor
+    stacks: bool
+    persons: Persons | None = None
+
+    @staticmethod
+    def of(inputs: Inputs, targets: torch.Tensor, device: torch.device = CPU) -> HeldRecords:
+        """Copy of inputs and targets of shapes (n, ...), each with an empty row."""
+        return HeldRecords(each(with_empty_row, inputs), with_empty_row(targets)).on(device)
+
+    @abstractmethod
+    def on(self, device: torch.device) -> Records:
+        """Records for training on a device."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+        """Inputs and targets of some records, shapes (*places.shape, ...)."""
+
+    @property
+    def norms(self) -> torch.Tensor | None:
+        """Norms of the inputs, if known: a factor of every gradient of a first linear layer."""
+        return None
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Assumptions about the source of the records, as plain sentences."""
+        return ()
+
+    @contextlib.contextmanager
+    def opened(self, seed: Seed) -> Iterator[Records]:
+        """Open for one training."""
+        yield self
+
+    @property
+    def units(self) -> int:
+        """Number of persons, or of records without persons: public."""
+        return len(self) if self.persons is None else len(self.persons)
+
+    def are(self, other: Records) -> bool:
+        """Return whether these are another net's records, in the same form and on the same device."""
+        return False
+
+    def digests(self) -> list[str]:
+        """Digest of each part of the inputs, and of the targets, equal for all forms of the same records."""
+        found: list[Any] = []
+        with self.opened(0) as records:
+            for places in torch.arange(len(records)).split(BLOCK):
+                inputs, targets = records.take(places)
+                tensors = [*tensors_of(inputs), targets]
+                found = found or [hashlib.blake2b() for _ in tensors]
+                for one, rows in zip(found, tensors):
+                    one.update(rows.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        persons = [] if self.persons is None else [hashlib.blake2b(self.persons.codes.tobytes())]
+        return [one.hexdigest() for one in (*found, *persons)]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldRecords(Records):
+    """Records on the device, with one more row of zeros."""
+
+    inputs: Inputs
+    targets: torch.Tensor
+    persons: Persons | None = None
+    stacks = True
+
+    def on(self, device: torch.device) -> HeldRecords:
+        if self.targets.device == device:
+            return self
+        return HeldRecords(self.inputs.to(device), self.targets.to(device), self.persons)
+
+    def __len__(self) -> int:
+        return len(self.targets) - 1
+
+    @cached_property
+    def norms(self) -> torch.Tensor | None:
+        if isinstance(self.inputs, NamedTensors):
+            return None
+        return torch.cat([rounding.norms_of([rows.flatten(1)])[0] for rows in self.inputs.split(BLOCK)])
+
+    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+        return each(lambda rows: rows_at(rows, places), self.inputs), rows_at(self.targets, places)
+
+    def are(self, other: Records) -> bool:
+        if not isinstance(other, HeldRecords) or names_of(self.inputs) != names_of(other.inputs):
+            return False
+        mine, theirs = ([*tensors_of(records.inputs), records.targets] for records in (self, other))
+        return self.persons is other.persons and all(map(_equal, mine, theirs))
+
+
+def rows_at(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """Rows of a tensor, shape (*places.shape, ...)."""
+    found = rows.index_select(0, places.reshape(-1))
+    return found.view(*places.shape, *rows.shape[1:])
+
+
+def _equal(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
+    if mine.dtype != theirs.dtype or mine.shape != theirs.shape or mine.device != theirs.device:
+        return False
+    same = mine.data_ptr() == theirs.data_ptr() and mine.stride() == theirs.stride()
+    return same or bool(torch.equal(mine, theirs))
+
+
+def empty_rows(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    """Room for records, and behind them for one more row, which is zero."""
+    # NumPy asks for large pages: filling 200 MB takes a sixth of the time.
+    room = torch.from_numpy(np.empty((shape[0] + 1, *shape[1:]), np.dtype(str(dtype).removeprefix("torch."))))
+    room[-1] = 0
+    return room
+
+
+def with_empty_row(rows: torch.Tensor) -> torch.Tensor:
+    """Copy of rows with an empty one behind them."""
+    room = empty_rows(rows.shape, rows.dtype)
+    room[:-1] = rows
+    return room
+
+
+# --- in a file --------------------------------------------------------------------------------------------------------
+
+
+def stays_in_file(X: Any, device: Any) -> bool:
+    """Return whether records are (rows of) a large array in a file: ``np.memmap``, ``np.load(…, mmap_mode="r")``."""
+    data = X.data if isinstance(X, ChosenRows) else X
+    return isinstance(data, np.memmap) and data.nbytes >= LARGE.get(torch.device(device).type, ELSEWHERE)
+
+
+def converted(
+    rows: ChosenRows,
+    how: Hashable,
+    dtype: torch.dtype,
+    convert: Callable[[NDArray[Any], torch.Tensor], object],
+    size: int,
+) -> torch.Tensor:
+    """Copy of rows in another form, made in blocks, with an empty row, and kept beside them for the next net.
+
+    Parameters
+    ----------
+    rows : ChosenRows
+    how : hashable
+        Equal for equal conversions.
+    dtype : torch.dtype
+    convert : callable
+        (Rows of the array, tensor) ↦ inputs in the tensor, each row by itself.
+    size : int
+        Rows in a block.
+    """
+    if how not in rows.converted:
+        found = empty_rows(rows.shape, dtype)
+        for places, block in rows.blocks(size):
+            convert(block, found[places])
+        rows.converted[how] = found
+    kept: torch.Tensor = rows.converted[how]
+    return kept
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MappedRecords(Records):
+    """Records in a file, with one batch at a time in memory. Results equal those of records in memory.
+
+    Norms are not kept (``norms`` is None): after a change of the file they would belong to other records, and the new
+    records would not be clipped.
+
+    Parameters
+    ----------
+    rows : ChosenRows
+    convert : callable
+        Rows of the file, shape (m, ...) ↦ tensor of inputs, each row by itself.
+    how : hashable
+        Equal for equal conversions.
+    inputs : Tensor
+        One row of zeros: the shape and kind of a record.
+    targets : Tensor of shape (n + 1, ...)
+        Targets of all records, and a row of zeros.
+    """
+
+    rows: ChosenRows
+    convert: Callable[[NDArray[Any]], torch.Tensor]
+    how: Hashable
+    inputs: torch.Tensor
+    targets: torch.Tensor
+    persons: Persons | None = None
+    stacks = True
+
+    def on(self, device: torch.device) -> MappedRecords:
+        return replace(self, inputs=self.inputs.to(device), targets=self.targets.to(device))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        flat = places.reshape(-1).cpu().numpy()
+        there = flat < len(self)
+        found = torch.zeros((len(flat), *self.inputs.shape[1:]), dtype=self.inputs.dtype)
+        found[torch.from_numpy(there)] = self.convert(self.rows[flat[there]])
+        inputs = found.to(self.inputs.device).view(*places.shape, *self.inputs.shape[1:])
+        return inputs, rows_at(self.targets, places)
+
+    def are(self, other: Records) -> bool:
+        same = isinstance(other, MappedRecords) and self.rows is other.rows and self.how == other.how
+        return same and self.persons is other.persons and _equal(self.targets, other.targets)
+
+
+# --- one by one -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadRecords(Records):
+    """Records of a source, each read by its number alone, and no more at once than a batch needs.
+
+    Each net is trained alone on such records: the random draws of a source belong to one training.
+
+    Parameters
+    ----------
+    read : callable
+        Number ↦ input and target of one record.
+    encode : callable
+        Targets of several records ↦ tensor, as the loss wants them.
+    number : int
+        Number of records.
+    owners : tuple of object
+        Objects that read the records.
+    inputs, targets : Tensor or NamedTensors
+        One row of zeros: the shape and kind of a record, with nothing of one in it.
+    coins : Generator, optional
+        For random draws while reading: each record is read with freshly seeded generators of its own, so that the draws
+        and seeds of one record never affect another.
+    """
+
+    read: Read
+    encode: Callable[[list[Any]], torch.Tensor]
+    number: int
+    owners: tuple[object, ...]
+    inputs: Inputs
+    targets: torch.Tensor
+    coins: np.random.Generator | None = None
+    stacks = False
+
+    def on(self, device: torch.device) -> ReadRecords:
+        return replace(self, inputs=self.inputs.to(device), targets=self.targets.to(device))
+
+    @contextlib.contextmanager
+    def opened(self, seed: Seed) -> Iterator[ReadRecords]:
+        with generators_kept():
+            yield replace(self, coins=reading_coins(seed))
+
+    def __len__(self) -> int:
+        return self.number
+
+    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+        flat = places.reshape(-1)
+        there = flat < self.number
+        inputs, targets = (
+            each(lambda row: _rows_of_zeros(row, len(flat)), kind) for kind in (self.inputs, self.targets)
+        )
+        read = self.read_each(flat[there].tolist())
+        if read:
+            _write(inputs, there, joined([_like(self.inputs, row) for row, _ in read], torch.stack))
+            _write(targets, there, self.encode([target for _, target in read]))
+        shape = tuple(places.shape)
+        inputs, targets = (each(lambda rows: rows.view(*shape, *rows.shape[1:]), found) for found in (inputs, targets))
+        assert isinstance(targets, torch.Tensor)
+        return inputs, targets
+
+    def read_each(self, numbers: Sequence[int]) -> list[tuple[Inputs, Any]]:
+        """Some records, each read alone."""
+        assert self.coins is not None  # opened
+        found = []
+        # The generators of dropout are set aside: reading may seed them.
+        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+            for number, words in zip(numbers, self.coins.integers(2**32, size=(len(numbers), 4), dtype=np.uint32)):
+                _seed_all(words)
+                found.append(self.read(number))
+        return found
+
+    def assumptions(self) -> tuple[str, ...]:
+        names = " and ".join(type(owner).__name__ for owner in self.owners)
+        return (f"{names}: {ALONE}",)
+
+
+def _seed_all(words: np.ndarray) -> None:
+    """Seed all global generators: NumPy's and Python's with 128 bits, as other threads may draw from them too."""
+    np.random.seed(words)
+    random.seed(int.from_bytes(words.tobytes(), "little"))
+    seed = int(words[0])  # all that PyTorch's takes
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
+
+
+def _rows_of_zeros(row: torch.Tensor, number: int) -> torch.Tensor:
+    return torch.zeros((number, *row.shape[1:]), dtype=row.dtype, device=row.device)
+
+
+def _write(rows: Inputs, there: torch.Tensor, found: Inputs) -> None:
+    for mine, theirs in zip(tensors_of(rows), tensors_of(found)):
+        mine[there] = theirs.to(mine)
+
+
+def _like(kind: Inputs, row: Inputs) -> Inputs:
+    """Return a record, checked to have the shapes and kinds of all.
+
+    Raises
+    ------
+    ValueError
+        The message tells nothing of the record.
+    """
+    names: Sequence[str] = kind.names if isinstance(kind, NamedTensors) else ()
+    same = sorted(names) == sorted(row.names if isinstance(row, NamedTensors) else ())
+    ordered = NamedTensors({name: row[name] for name in names}) if same and names else row
+    if not same or not all(map(_fits, tensors_of(kind), tensors_of(ordered))):
+        raise TrainingError(
+            "Found a record of another shape or kind, or with other inputs, than the first of the Dataset, which has "
+            f"{_shown(kind)}. All records need the same: crop, fill up and convert them in __getitem__."
+        )
+    return ordered
+
+
+def _fits(kind: torch.Tensor, row: torch.Tensor) -> bool:
+    return kind.shape[1:] == row.shape and (kind.is_floating_point() or not row.is_floating_point())
+
+
+def _shown(kind: Inputs) -> str:
+    if isinstance(kind, NamedTensors):
+        return ", ".join(f"{name!r} of shape {tuple(tensor.shape[1:])}" for name, tensor in kind.tensors.items())
+    return f"shape {tuple(kind.shape[1:])}"
