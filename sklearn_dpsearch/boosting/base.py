@@ -38,7 +38,7 @@ from .cells import WHOLE, Partition, PartitionDraws
 from .effect_curves import Round, curve
 from .features import BLOCK, CodedColumns, Feature
 from .losses import Array, Loss, SoftmaxLoss
-from .noise import UNIT, NoisySums, noise_scale
+from .noise import UNIT, NoisySums, noise_scale, squared_distance
 from .noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
 from .partitions import is_partitioned, partitioned
 from .public_start import ToOutputs, check_init, outputs_of
@@ -270,7 +270,8 @@ class GradientBoosting(CalibratedModel):
         public, loss, of_persons = _generator_of(self.random_state), records.loss, records.of_persons
         random_bytes = self._noise_source(records, repr(public.bit_generator.state))
         scale = self._noise_scale(loss, capacity.START, of_persons)
-        release, noise = NoisySums(loss, scale, random_bytes).release, scale / UNIT
+        squared = squared_distance(loss, self.neighboring, of_persons)
+        release, noise = NoisySums(loss, scale, random_bytes, squared).release, scale / UNIT
         start = started(records, release, noise)
         line = None
         if self.init is not None:
@@ -282,7 +283,7 @@ class GradientBoosting(CalibratedModel):
         draws = PartitionDraws(features, rounds, self._groups(information, len(features)), public)
         scale = self._noise_scale(loss, self._releases(rounds), of_persons)
         boosted = boost(
-            records, start, draws, NoisySums(loss, scale, random_bytes).release,
+            records, start, draws, NoisySums(loss, scale, random_bytes, squared).release,
             learning_rate=self._step(rounds), noise=scale / UNIT, prior_factor=float(self.prior_factor), line=line,
         )  # fmt: skip
         if line is not None:

@@ -27,6 +27,7 @@ from ..data.columns import is_frame, names_of
 from ..data.labels import as_array, column_of, numbers_of
 from ..data.persons import missing_among
 from ..errors import PrivacyError, not_once
+from ..preprocessing.ranges import DateRange, NumberRange
 from .cells import Partition
 from .losses import Array, Loss
 from .rounds import TrainingRecords
@@ -150,6 +151,11 @@ class Reading:
         if str(path).endswith(PARQUET):
             return pd.read_parquet(path)
         frame = pd.read_csv(path, dtype=str)
+        for name, column in self.model._features().columns.items():
+            if name in frame and isinstance(column, DateRange):
+                frame[name] = pd.to_datetime(frame[name], errors="coerce", format="ISO8601", utc=True)
+            elif name in frame and isinstance(column, NumberRange):
+                frame[name] = numbers_of(as_array(frame[name]))
         classes = getattr(self.model, "classes_", ())
         if self.target in frame and not any(isinstance(label, str) for label in classes):
             frame[self.target] = numbers_of(as_array(frame[self.target]))
@@ -231,7 +237,7 @@ class PartitionedRecords:
 
     def __init__(self, client: Any, reading: Reading, parts: Sequence[tuple[Any, ...]], loss: Loss) -> None:
         self.loss, self.of_persons = loss, reading.groups is not None
-        self.assumptions = (TRUSTED.format(type(reading.model).__name__),)
+        self.assumptions: tuple[str, ...] = (TRUSTED.format(type(reading.model).__name__),)
         self._client, self._reading, self._parts = client, reading, parts
         self._calls: list[Call] = []
         self._made = 0
