@@ -18,18 +18,18 @@ CEILINGS = {
     "_disk": 300,
     "_process": 250,
     "adapters": 1_560,
-    "audit": 1_050,
-    "boosting": 1_375,
-    "data": 440,
+    "audit": 1_135,
+    "boosting": 1_705,
+    "data": 445,
     "ledger": 615,
     "nets": 5_810,
     "preprocessing": 840,
-    "privacy": 5_920,
-    "report": 820,
+    "privacy": 6_070,
+    "report": 830,
     "scoring": 1_240,
     "search": 5_525,
 }
-FILES = 298
+FILES = 302
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

@@ -3,10 +3,11 @@
     python examples/benchmarks/partitions.py            # 200,000 records: a smoke test
     python examples/benchmarks/partitions.py --full     # 10,000,000 records of 10 columns: some minutes
 
-The records are made up by the workers, in partitions of 250,000. "Here" is one process with all records in memory.
-Bytes of a round are what is pickled: calls to each worker, and sums from each. Memory is the resident memory of a
-process, with the libraries in it, before and after the fit. The last line is computed, not measured: many workers at
-the measured cost of a record and a round, and a round of few records that takes longer in proportion to their number.
+The records are made up by the workers, in partitions of 250,000. Bytes of a round are what is pickled: calls to each
+worker, and sums from each. Memory is the resident memory of a process, with the libraries in it, before the fit and in
+it. Processor time is that of the workers, and that of the caller with the scheduler; seconds grow with whatever else a
+machine does. Many records on paper are computed, not measured: the processor time of a worker for each record and
+round, and that of the caller for each worker.
 """
 
 from __future__ import annotations
@@ -44,69 +45,76 @@ def model(rounds: int) -> DPGradientBoostingClassifier:
     )
 
 
+def processor() -> float:
+    """Processor time of this process, in seconds."""
+    return sum(psutil.Process().cpu_times()[:2])
+
+
 def resident() -> float:
     """Resident memory of this process, in MB."""
     return psutil.Process().memory_info().rss / 2**20
 
 
 class Counted:
-    """Bytes of calls and of answers, and times, of the rounds of a fit."""
+    """Bytes of calls and of answers, seconds, and processor times, of the rounds of a fit."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: Client, sizes: list[int], rounds: int) -> None:
         self.sent: list[int] = []
         self.answered: list[int] = []
-        self.seconds: list[float] = []
-        self._answers = PartitionedRecords._answers
-        counted = self
+        seconds: list[float] = []
+        used: list[tuple[float, float]] = []
+        true = PartitionedRecords._answers
 
         def answers(records: PartitionedRecords, shares: Any) -> Any:
-            counted.sent.append(len(pickle.dumps(records._calls[records._made :])))
+            if not seconds:
+                self.memory = client.run(resident)
+                used.append((sum(client.run(processor).values()), processor()))
+            self.sent.append(len(pickle.dumps(records._calls[records._made :])))
             began = time.perf_counter()
-            found = counted._answers(records, shares)
-            counted.seconds.append(time.perf_counter() - began)
-            counted.answered.append(max(len(pickle.dumps(one)) for one in found))
+            found = true(records, shares)
+            seconds.append(time.perf_counter() - began)
+            self.answered.append(max(len(pickle.dumps(one)) for one in found))
             return found
 
+        began = time.perf_counter()
         PartitionedRecords._answers = answers  # type: ignore[method-assign]
+        try:
+            self.model = model(rounds).fit([delayed(made_up)(n, seed) for seed, n in enumerate(sizes)], "y")
+        finally:
+            PartitionedRecords._answers = true  # type: ignore[method-assign]
+        self.whole = time.perf_counter() - began
+        used.append((sum(client.run(processor).values()), processor()))
+        self.a_round = float(np.median(seconds[2:]))
+        self.workers, self.caller = ((after - before) / len(seconds) for before, after in zip(*used))
 
 
-def fitted(client: Client, sizes: list[int], rounds: int) -> tuple[Any, Counted, float]:
-    counted = Counted()
-    began = time.perf_counter()
-    found = model(rounds).fit([delayed(made_up)(n, seed) for seed, n in enumerate(sizes)], "y")
-    return found, counted, time.perf_counter() - began
-
-
-def main(n: int, part: int, rounds: int, here: bool) -> None:
+def main(n: int, part: int, rounds: int) -> None:
     sizes = [part] * (n // part)
     with (
         LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
-        fitted(client, [1000] * WORKERS, 5)  # libraries are imported
+        Counted(client, [1000] * WORKERS, 5)  # libraries are imported
         before = client.run(resident)
-        _, few, _ = fitted(client, [1000] * WORKERS, rounds)
-        there, counted, seconds = fitted(client, sizes, rounds)
-        after = client.run(resident)
-    a_round, idle = float(np.median(counted.seconds[2:])), float(np.median(few.seconds[2:]))
-    a_record = (a_round - idle) * WORKERS / n
+        few = Counted(client, [1000] * WORKERS, rounds)
+        many = Counted(client, sizes, rounds)
+    a_record = (many.workers - few.workers) / n
     print(f"{n:,} records of {COLUMNS} columns, {len(sizes)} partitions, {WORKERS} workers, {rounds} rounds")
-    print(f"whole fit {seconds:.0f} s; a round {a_round:.3f} s, of few records {idle:.3f} s")
-    print(f"a record and a round: {1e9 * a_record:.1f} ns of one worker")
-    print(f"bytes of a round: to each worker {np.mean(counted.sent):,.0f}, from it {np.mean(counted.answered):,.0f}")
-    for name, memory in after.items():
-        print(f"memory of worker {name.rpartition(':')[2]}: {before[name]:.0f} MB before, {memory:.0f} MB after")
+    print(f"whole fit {many.whole:.0f} s; a round {many.a_round:.3f} s, of few records {few.a_round:.3f} s")
+    print(f"processor time: {1e9 * a_record:.1f} ns of a worker for each record and round;")
+    print(f"    a round of few records: {1e3 * few.workers:.1f} ms of workers, {1e3 * few.caller:.1f} ms of the caller")
+    print(f"bytes of a round: to each worker {np.mean(many.sent):,.0f}, from it {np.mean(many.answered):,.0f}")
+    for worker, memory in many.memory.items():
+        print(f"memory of a worker: {before[worker]:.0f} MB before, {memory:.0f} MB in the fit")
     print(f"memory of the caller: {resident():.0f} MB")
-    if here:
-        table = pd.concat([made_up(size, seed) for seed, size in enumerate(sizes)], ignore_index=True)
-        began = time.perf_counter()
-        alone = model(rounds).fit(table, table["y"])
-        same = all(np.array_equal(*both) for both in zip(alone.weights_, there.weights_))
-        print(f"here: {time.perf_counter() - began:.0f} s; weights the same bit for bit: {same}")
     large, workers = 10**9, 100
-    computed = a_record * large / workers + idle * workers / WORKERS
+    computed = a_record * large / workers + few.caller * workers / WORKERS
     minutes = 1200 * computed / 60
     print(f"on paper, {large:,} records, {workers} workers: {computed:.2f} s a round, 1,200 rounds {minutes:.0f} min")
+    table = pd.concat([made_up(size, seed) for seed, size in enumerate(sizes)], ignore_index=True)
+    alone = model(rounds).fit(table, table["y"])
+    same = all(np.array_equal(*both) for both in zip(alone.weights_, many.model.weights_))
+    print(f"one process with all records: weights the same bit for bit: {same}")
 
 
 if __name__ == "__main__":
@@ -115,6 +123,6 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=None)
     given = parser.parse_args()
     if given.full:
-        main(10**7, 250_000, given.rounds or 60, True)
+        main(10**7, 250_000, given.rounds or 60)
     else:
-        main(200_000, 50_000, given.rounds or 10, True)
+        main(200_000, 50_000, given.rounds or 10)

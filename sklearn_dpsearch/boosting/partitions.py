@@ -242,6 +242,7 @@ class PartitionedRecords:
         self._calls: list[Call] = []
         self._made = 0
         self._workers: dict[int, str] = {}
+        self._threads: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         name = type(self._reading.model).__name__
@@ -329,7 +330,7 @@ class PartitionedRecords:
 
     def _shares(self, numbers: Sequence[int]) -> list[tuple[str, list[int]]]:
         """Partitions of each thread of each worker."""
-        threads = self._client.nthreads()
+        threads = self._threads
         by_worker: dict[str, list[int]] = {}
         for number in numbers:
             by_worker.setdefault(self._workers[number], []).append(number)
@@ -347,6 +348,7 @@ class PartitionedRecords:
         read = functools.partial(_read, self._reading, self._calls[: self._made])
         tasks = [delayed(read, pure=False)(number, *self._parts[number]) for number in numbers]
         found: list[Any] = self._client.gather(self._client.compute(tasks))
+        self._threads = self._client.nthreads()
         self._workers |= {number: one.worker for number, one in zip(numbers, found) if isinstance(one, Part)}
         return found
 

@@ -29,6 +29,7 @@ OPTIONAL = {
     "justification": "why this epsilon and delta, and how they were validated",
     "sources": "links to papers, pages, and the release itself",
 }
+AUTHOR = "Author of this entry"
 #: Indentation of a level.
 INDENT = "  "
 
@@ -46,7 +47,6 @@ def _entry(content: Content) -> dict[str, Any]:
     facts = {name: text for key in ("release", "unit", "curator") for name, text, *_ in sections[key].rows}
     about = {name: text for name, text in facts.items() if text != "not stated"}
     parts = [f"{name} (epsilon = {alone} alone): {how}." for name, alone, _, how in sections["composition"].rows]
-    one = "Epsilon is rounded up. " if math.isfinite(content.epsilon) else "Epsilon is infinite. "
     return {
         "url_slug": "-".join("".join(c if c.isalnum() else " " for c in about.get("Name", "draft").lower()).split()),
         "status": "Draft",
@@ -54,7 +54,7 @@ def _entry(content: Content) -> dict[str, Any]:
         "deployment": {
             "basic": {
                 "name": about.get("Name"),
-                "data_curators": _listed(about.get("Curator")),
+                "data_curators": [about["Curator"]] if "Curator" in about else None,
                 "intended_use": about.get("Intended use of the release"),
                 "data_product_type": "Machine learning model" if "Model" in facts else "Summary statistics",
                 "data_product_region": about.get("Region"),
@@ -69,12 +69,12 @@ def _entry(content: Content) -> dict[str, Any]:
             },
             "privacy_loss": {
                 "privacy_unit": facts["Unit of privacy"],
-                "privacy_unit_details": ". ".join(f"{name}: {text}" for name, text in sections["unit"].rows[1:]),
+                "privacy_unit_details": "; ".join(f"{name}: {text}" for name, text in sections["unit"].rows[1:]),
                 "privacy_parameters": {
                     **({"epsilon": content.epsilon} if math.isfinite(content.epsilon) else {}),
                     "delta": content.delta,
                 },
-                "privacy_parameters_details": one + said["parameters"] + _profile(sections["parameters"]),
+                "privacy_parameters_details": said["parameters"] + _profile(sections["parameters"]),
             },
             "deployment_model": {
                 "model_name": "Central",
@@ -96,7 +96,7 @@ def _entry(content: Content) -> dict[str, Any]:
             "administrative": {
                 "sources": about.get("Sources"),
                 "notes": f"{content.title}, {content.date}, written by the library that accounted for it.",
-                "registry_authors": _listed(about.get("Author of this entry")),
+                "registry_authors": [about[AUTHOR]] if AUTHOR in about else None,
             },
         },
     }
@@ -106,10 +106,6 @@ def _description(facts: Mapping[str, str]) -> str:
     shown = ("Made by", "Model", "What is released, at most", "Columns read", "Target")
     told = [f"{name}: {facts[name]}" for name in shown if name in facts]
     return ". ".join(told or [text for name, text in facts.items() if name.startswith("Part ")]) + "."
-
-
-def _listed(text: str | None) -> list[str] | None:
-    return None if text is None else [text]
 
 
 def _profile(section: Section) -> str:

@@ -189,8 +189,10 @@ def _share(spent: Stated) -> tuple[str, ...]:
     if training is None or len(guarantees) > 1 or not 0 < spent.epsilon < math.inf:
         return ()
     alone = float(training.epsilon_at(spent.delta))
-    share = percent_up(max(1.0 - alone / spent.epsilon, 0.0))
-    return (f"One training without a choice would take ε = {up(alone)}: the choice takes {share} of the total.",)
+    share = (
+        f": the choice takes {percent_up(1.0 - alone / spent.epsilon)} of the total" if alone < spent.epsilon else ""
+    )
+    return (f"The last training alone, on all records and without a choice, would take ε = {up(alone)}{share}.",)
 
 
 def _not_protected(spent: Stated) -> Section:

@@ -112,19 +112,23 @@ def test_tuning_is_written_in_full(tmp_path):
     share = 1 - alone / STATEMENTS["a search"].epsilon
     assert said[field].startswith("Yes. Every choice made by looking at the records, the hyperparameters included")
     assert "How: search." in said[field]
-    found = re.search(r"without a choice would take ε = ([\d.]+): the choice takes ([\d.]+) %", said[field])
+    found = re.search(r"without a choice, would take ε = ([\d.]+): the choice takes ([\d.]+) %", said[field])
     assert alone <= float(found[1]) <= alone + 0.01
     assert 100 * share <= float(found[2]) <= 100 * share + 1
     assert "best of K runs, with K drawn from" in said["mechanisms"]
     assert yaml.safe_load(entry("pure", tmp_path))["deployment"]["implementation"][field].startswith("No. ")
 
 
-def test_a_subset_search_states_its_share():
-    total = subset_then_train(best_of(PureDP(epsilon=0.5), Geometric(5)), PureDP(epsilon=1.0), 0.1)
+@pytest.mark.parametrize(("tuning", "train_on"), [(0.5, "all"), (0.01, "rest")])
+def test_a_subset_search_states_a_share_where_the_training_alone_takes_less(tuning, train_on):
+    """Where only a secret part of the records trains, the whole may take less than a training on all of them."""
+    total = subset_then_train(best_of(PureDP(epsilon=tuning), Geometric(5)), PureDP(epsilon=1.0), 0.1, train_on)
     spent = PrivacySpent(
         guarantee=total, delta=1e-6, components=(Component(name="search", guarantee=total),), release=RELEASE
     )
-    assert "without a choice would take ε = 1.0" in str(spent.report("markdown")).replace("\\", "")
+    said = str(spent.report("markdown")).replace("\\", "")
+    assert "without a choice, would take ε = 1.0" in said
+    assert ("the choice takes" in said) == (spent.epsilon > 1.0) == (train_on == "all")
 
 
 def test_both_ways_to_ask_for_an_entry_agree(tmp_path):
