@@ -10,7 +10,7 @@ Maddock et al. (2022, "Federated Boosted Decision Trees with Differential Privac
 alone, credit default all 30,000 records; a stratified 70/30 split for each of their five seeds. Theirs: δ = 1/n, and
 the number of trees chosen on the test curve; the best of their methods at each ε, read from their figures. S-BDT
 (Peinemann et al. 2023): Adult without records with missing values, of which 30,162 train, δ = 5e-8; theirs is tuned on
-the test set. Ours: the defaults, one fit a seed, δ = 1e-5 and 5e-8. The defaults were chosen on other splits of these tables.
+the test set. Ours: the defaults, one fit a seed, δ = 1e-5 and 5e-8. They were chosen on other splits of these tables.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ from .noise import UNIT, NoisySums, noise_scale, squared_distance
 from .noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
 from .partitions import is_partitioned, partitioned
 from .public_start import ToOutputs, check_init, outputs_of
-from .rounds import EVERY, WAYS, PublicLine, Records, TrainingRecords, between, boost, outputs_after, started
+from .rounds import EVERY, WAYS, PublicLine, RecordSums, TrainingRecords, between, boost, outputs_after, started
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
@@ -266,7 +266,7 @@ class GradientBoosting(CalibratedModel):
             in_fixed_words(type(self).__name__, partial(self._train, records))
         return self
 
-    def _train(self, records: Records) -> None:
+    def _train(self, records: RecordSums) -> None:
         public, loss, of_persons = _generator_of(self.random_state), records.loss, records.of_persons
         random_bytes = self._noise_source(records, repr(public.bit_generator.state))
         scale = self._noise_scale(loss, capacity.START, of_persons)
@@ -312,7 +312,7 @@ class GradientBoosting(CalibratedModel):
         initial = None if self.init is None else self._init_outputs(X, codes.shape[1], fitting=True)
         return TrainingRecords(codes, targets, loss, persons, initial)
 
-    def _noise_source(self, records: Records, generator: str) -> RandomBytes:
+    def _noise_source(self, records: RecordSums, generator: str) -> RandomBytes:
         """Random bytes of the operating system, or, for tests, of a seed and all that the fit depends on.
 
         Fits that differ in anything have independent noise: with one noise for both, their difference would be exact.

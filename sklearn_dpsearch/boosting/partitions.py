@@ -35,8 +35,6 @@ from .rounds import TrainingRecords
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
-    from .base import GradientBoosting
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 #: Name of a method of ``TrainingRecords``, and its arguments.
 Call = tuple[str, tuple[Any, ...]]
@@ -126,7 +124,7 @@ class Reading:
     """
 
     fit: str
-    model: GradientBoosting
+    model: Any
     target: str | None
     groups: str | None
     key: bytes = field(repr=False)
@@ -353,7 +351,7 @@ class PartitionedRecords:
         return found
 
 
-def partitioned(model: GradientBoosting, X: Any, y: Any, groups: Any = None) -> PartitionedRecords:
+def partitioned(model: Any, X: Any, y: Any, groups: Any = None) -> PartitionedRecords:
     """Records in partitions, which are read as they are entered and forgotten in the end.
 
     Raises
@@ -393,10 +391,8 @@ def partitioned(model: GradientBoosting, X: Any, y: Any, groups: Any = None) -> 
 
 
 def _client() -> Any:
-    try:
-        from distributed import get_client
-    except ImportError:
-        raise ImportError("Found partitions, which need Dask: pip install 'sklearn-dpsearch[dask]'.") from None
+    from distributed import get_client
+
     try:
         return get_client()
     except ValueError:

@@ -137,7 +137,7 @@ class Boosted(NamedTuple):
     noise: list[Array]
 
 
-class Records(Protocol):
+class RecordSums(Protocol):
     """Records in training, here or in partitions elsewhere; only their number and sums over cells are asked of them."""
 
     loss: Loss
@@ -294,12 +294,12 @@ class BoostingStart(NamedTuple):
     n_records: float
 
 
-def started(records: Records, release: SumRelease, noise: float) -> BoostingStart:
+def started(records: RecordSums, release: SumRelease, noise: float) -> BoostingStart:
     """Release the start.
 
     Parameters
     ----------
-    records : Records
+    records : RecordSums
     release : callable
     noise : float
         Standard deviation of the noise of a sum of scores.
@@ -326,7 +326,7 @@ class PublicLine:
     way: float = 0.0
     curvature: float = 0.0
 
-    def start(self, records: Records, release: SumRelease, noise: float, n_records: float) -> BoostingStart:
+    def start(self, records: RecordSums, release: SumRelease, noise: float, n_records: float) -> BoostingStart:
         """Go as far as noisy slopes at WAYS say, and release a start from there.
 
         The loss is convex, so its slope along the line falls: the way ends where it would cross 0.
@@ -342,7 +342,7 @@ class PublicLine:
         step = scores * _shrunk_inverse(total, noise / FIRST_SCALE)
         return BoostingStart(step, total, np.full_like(total, error**2), n_records)
 
-    def follow(self, records: Records, release: SumRelease, noise: float) -> None:
+    def follow(self, records: RecordSums, release: SumRelease, noise: float) -> None:
         """Move along the line, by a shrunk Newton step: beside other weights less of it may be right, or more."""
         slope = self._slope(records, release)
         move = slope * float(_shrunk_inverse(np.array(self.curvature), noise / (CHANGE * FARTHEST))) / FARTHEST
@@ -350,7 +350,7 @@ class PublicLine:
         self.way += move
         records.move_along(self.constant, move)
 
-    def _slope(self, records: Records, release: SumRelease, way: float | None = None) -> float:
+    def _slope(self, records: RecordSums, release: SumRelease, way: float | None = None) -> float:
         return float(release(records.sums_along(self.constant, way))[0].sum())
 
 
@@ -361,7 +361,7 @@ def between(constant: Array, outputs: Array, way: float) -> Array:
 
 
 def boost(
-    records: Records,
+    records: RecordSums,
     start: BoostingStart,
     draws: PartitionDraws,
     release: SumRelease,
@@ -375,7 +375,7 @@ def boost(
 
     Parameters
     ----------
-    records : Records
+    records : RecordSums
     start : BoostingStart
     draws : PartitionDraws
         Of the rounds.

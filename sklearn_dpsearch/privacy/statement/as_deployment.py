@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .content import Content, Section
+from .content import Content
 
 #: Questions to a person, by field; those of the first are required by the registry.
 REQUIRED = {
@@ -58,7 +58,7 @@ def _entry(content: Content) -> dict[str, Any]:
                 "intended_use": about.get("Intended use of the release"),
                 "data_product_type": "Machine learning model" if "Model" in facts else "Summary statistics",
                 "data_product_region": about.get("Region"),
-                "description": _description(facts),
+                "description": _joined(sections["release"].rows) or content.title,
                 "publication_date": content.date,
                 "data_product_sector": about.get("Sector"),
             },
@@ -69,12 +69,12 @@ def _entry(content: Content) -> dict[str, Any]:
             },
             "privacy_loss": {
                 "privacy_unit": facts["Unit of privacy"],
-                "privacy_unit_details": "; ".join(f"{name}: {text}" for name, text in sections["unit"].rows[1:]),
+                "privacy_unit_details": _joined(sections["unit"].rows[1:]),
                 "privacy_parameters": {
                     **({"epsilon": content.epsilon} if math.isfinite(content.epsilon) else {}),
                     "delta": content.delta,
                 },
-                "privacy_parameters_details": said["parameters"] + _profile(sections["parameters"]),
+                "privacy_parameters_details": said["parameters"] + f" By delta: {_joined(sections['parameters'].rows)}",
             },
             "deployment_model": {
                 "model_name": "Central",
@@ -90,7 +90,7 @@ def _entry(content: Content) -> dict[str, Any]:
             },
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": " ".join([said["tuning"], said["assumptions"]]),
-                "mechanisms": " ".join([*parts, said["randomness"], _versions(sections["versions"])]),
+                "mechanisms": " ".join([*parts, said["randomness"], _joined(sections["versions"].rows[1:])]),
                 "justification": about.get("Why this ε and δ"),
             },
             "administrative": {
@@ -102,18 +102,8 @@ def _entry(content: Content) -> dict[str, Any]:
     }
 
 
-def _description(facts: Mapping[str, str]) -> str:
-    shown = ("Made by", "Model", "What is released, at most", "Columns read", "Target")
-    told = [f"{name}: {facts[name]}" for name in shown if name in facts]
-    return ". ".join(told or [text for name, text in facts.items() if name.startswith("Part ")]) + "."
-
-
-def _profile(section: Section) -> str:
-    return " Profile: " + "; ".join(f"epsilon {epsilon} at delta {delta}" for delta, epsilon, _ in section.rows) + "."
-
-
-def _versions(section: Section) -> str:
-    return "Versions: " + ", ".join(f"{name} {text}" for name, text in section.rows[1:]) + "."
+def _joined(rows: Iterable[Sequence[str]]) -> str:
+    return "; ".join(f"{name}: {text}" for name, text, *_ in rows)
 
 
 def _lines(entry: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
