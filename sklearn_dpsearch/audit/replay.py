@@ -62,6 +62,7 @@ class ReplayResult:
     Parameters
     ----------
     releases : tuple of ReplayedRelease
+        In order, with ``name``, ``squared_distance``, ``squared_sensitivity``, ``ratio`` and ``passed``.
     different : tuple of str
         Fitted attributes that differ in spite of the same noisy sums, to the last bit.
     """
@@ -101,7 +102,9 @@ def replay(
     estimator : estimator or callable
         Boosting of this library; or a function of X and y, such as ``lambda X, y: schema_report(X, schema, ...)``.
     X : table
+        Records of the fit that is recorded.
     y : array-like, optional
+        Their targets.
     neighbour : (X, y)
         A neighbour of these records under the estimator's relation. Where the number of records is not used, a record
         that is left out is one that is zeroed out.

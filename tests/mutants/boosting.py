@@ -238,7 +238,7 @@ MUTANTS = [
     ),
     Mutant(
         name="a person in two partitions",
-        mistake="Each partition clips what a person adds, and nobody looks whether he is in another one too.",
+        mistake="Each partition clips what a person adds, and records in another one are not looked for.",
         file="boosting/partitions.py",
         old="if len(np.unique(persons)) < len(persons):",
         new="if False:",
