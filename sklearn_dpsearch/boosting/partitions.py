@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from .._process import in_fixed_words
 from .._process.containment import STOPPED, TrainingStoppedError
-from ..data.columns import is_frame, names_of
+from ..data.columns import NoNumberError, is_frame, names_of
 from ..data.labels import as_array, column_of, numbers_of
 from ..data.persons import missing_among
 from ..errors import PrivacyError, not_once
@@ -42,6 +42,8 @@ Call = tuple[str, tuple[Any, ...]]
 PARQUET = (".parquet", ".pq")
 #: Times that a partition is read again before the fit is given up.
 MOST_LOSSES = 5
+#: Types of errors that name columns and types alone; subclasses of other libraries may quote a record.
+OF_THE_DOOR = (ValueError, TypeError, KeyError, NoNumberError)
 TRUSTED = (
     "{}: the workers that hold partitions, their scheduler and the connections are trusted as the caller is: exact "
     "sums of cells go to the caller, who adds the noise."
@@ -131,7 +133,9 @@ class Reading:
 
     def records(self, part: Any, y: Any = None) -> tuple[TrainingRecords | None, NDArray[np.uint64]]:
         """Records of a partition, None for an empty one, and pseudonyms of their persons."""
-        frame = self._of_file(part) if isinstance(part, (str, os.PathLike)) else part
+        frame = part
+        if isinstance(part, (str, os.PathLike)):
+            frame = in_fixed_words(type(self.model).__name__, functools.partial(self._of_file, part))
         if not is_frame(frame):
             raise TypeError(f"Found a partition of type {type(frame).__name__}; a data frame is needed.")
         wanted = [name for name in (self.target, self.groups) if name is not None]
@@ -190,9 +194,9 @@ def _read(reading: Reading, calls: Sequence[Call], number: int, part: Any, y: An
         KEPT[reading.fit, number] = kept = Kept(records)
         kept.brought_to(0, calls)
         return Part(_here(), 0 if records is None else records.n_units, persons)
-    except (ValueError, TypeError, KeyError) as error:
-        return type(error)(*error.args)
-    except Exception:
+    except Exception as error:
+        if type(error) in OF_THE_DOOR:
+            return type(error)(*error.args)
         return TrainingStoppedError(STOPPED.format(type(reading.model).__name__))
 
 

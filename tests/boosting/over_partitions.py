@@ -129,6 +129,13 @@ def error(work):
     return None
 
 
+def unreadable():
+    """A file that pandas cannot read, and quotes in its error: a subclass of ValueError."""
+    path = Path(tempfile.gettempdir()) / f"unreadable {os.getpid()}.csv"
+    path.write_bytes(b"age,pay\n\xffsecret bytes,high\n")
+    return path
+
+
 def refused():
     frame, model = cut(2), make("two classes")
     wrong = pd.concat([TABLE[:10], TABLE[:1].assign(pay="a label of nobody else")])
@@ -140,6 +147,7 @@ def refused():
         "fewer partitions of y": error(lambda: model.fit(frame, cut(3)["pay"])),
         "no records": error(lambda: model.fit(frame[frame["age"] > 1000], "pay")),
         "an undeclared label": error(lambda: model.fit(cut(2, wrong), "pay")),
+        "no text": error(lambda: model.fit([str(unreadable())], "pay")),
         "no file": error(lambda: model.fit(["a secret.csv"], "pay")),
         "a target among features": error(lambda: make("numbers", target=None, bounds_y=(0, 1)).fit(frame, "price")),
         "large delta": error(

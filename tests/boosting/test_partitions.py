@@ -68,9 +68,12 @@ def test_wrong_partitions_are_refused_and_no_record_is_written_anywhere(told):
     assert "no record in 2 partitions" in found["no records"]
     assert "among the declared classes" in found["an undeclared label"]
     assert found["no file"].startswith("TrainingStoppedError")
+    assert found["no text"] == found["no file"]
     assert "Give target='price'" in found["a target among features"]
     assert "target_delta" in found["large delta"]
     assert "a label of nobody else" not in told["written"]
+    assert "secret bytes" not in told["written"]
+    assert "0xff" not in told["written"]
     assert told["left"] == 0
 
 
