@@ -10,6 +10,7 @@ from .bounds import largest_provable_epsilon, runs_needed
 from .events import Event
 from .neighbours import Neighbours, worst_case
 from .one_run import OneRunResult, audit_one_run
+from .replay import ReplayResult, replay
 from .result import AuditResult, lower_bound
 from .right_guesses import epsilon_of_guesses
 
@@ -18,11 +19,13 @@ __all__ = [
     "Event",
     "Neighbours",
     "OneRunResult",
+    "ReplayResult",
     "audit",
     "audit_one_run",
     "epsilon_of_guesses",
     "largest_provable_epsilon",
     "lower_bound",
+    "replay",
     "runs_needed",
     "worst_case",
 ]

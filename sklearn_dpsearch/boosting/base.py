@@ -7,6 +7,7 @@ import numbers
 import secrets
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -23,7 +24,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .._process import in_fixed_words, steps_now
 from ..data.columns import names_of
 from ..data.labels import targets_in
-from ..data.persons import PersonCodes, number_of_persons, persons_in
+from ..data.persons import persons_in
 from ..preprocessing import ColumnShape, Schema, TableEncoder
 from ..preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
 from ..privacy import GaussianDP, Guarantee, calibrate
@@ -35,13 +36,13 @@ from ..privacy.statement.numbers import up
 from . import capacity
 from .cells import WHOLE, Partition, PartitionDraws
 from .effect_curves import Round, curve
-from .features import BLOCK, CodedColumns, Codes, Feature
+from .features import BLOCK, CodedColumns, Feature
 from .losses import Array, Loss, SoftmaxLoss
-from .noise import UNIT, NoisySums, noise_scale
+from .noise import UNIT, NoisySums, noise_scale, squared_distance
 from .noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
-from .persons import Persons
+from .partitions import is_partitioned, partitioned
 from .public_start import ToOutputs, check_init, outputs_of
-from .rounds import EVERY, WAYS, PublicLine, TrainingRecords, between, boost, outputs_after, started
+from .rounds import EVERY, WAYS, PublicLine, RecordSums, TrainingRecords, between, boost, outputs_after, started
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
@@ -237,12 +238,14 @@ class GradientBoosting(CalibratedModel):
         Parameters
         ----------
         X : DataFrame of pandas or polars, or array of shape (n_samples, n_features)
-            With the schema's columns; an array has them in the schema's order.
+            With the schema's columns; an array has them in the schema's order. Or partitions, which stay where they
+            are: a DataFrame of Dask, a list of delayed frames, or a list of files (CSV, Parquet).
         y : array-like of shape (n_samples,)
+            Of partitions: the name of a column, or a Series of Dask.
         groups : array-like of shape (n_samples,), optional
             Person of each record: numbers, texts, or other values with a hash; a missing one is a person of its own.
             With ``groups`` the guarantee is for persons, all of whose records are neighbours together, and the number
-            of persons is public in place of that of records.
+            of persons is public in place of that of records. Of partitions: the name of a column.
 
         Returns
         -------
@@ -252,50 +255,35 @@ class GradientBoosting(CalibratedModel):
         self._unfit()
         if y is None:
             raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
-        y = targets_in(y, numeric=isinstance(self, RegressorMixin))
-        check_consistent_length(X, y)
-        persons = None if groups is None else persons_in(groups, len(y))
-        if self.target_delta is not None and self.neighboring != "add_remove":  # else the number of units is private
-            number = len(y) if persons is None else number_of_persons(persons)
-            check_size_of_delta("target_delta", float(self.target_delta), number)
-        loss, targets = self._loss_and_targets(y)
-        columns = self._columns()
-        codes = columns.codes(X)
-        self._name_features(X)
-        initial = self._init_outputs(X, codes.shape[1], fitting=True)
-        work = partial(self._train, codes, columns.features, targets, loss, initial, persons)
-        in_fixed_words(type(self).__name__, work)
+        with (
+            partitioned(self, X, y, groups)
+            if is_partitioned(X)
+            else nullcontext(self._records(X, y, groups)) as records
+        ):
+            if self.target_delta is not None and self.neighboring != "add_remove":  # else their number is private
+                check_size_of_delta("target_delta", float(self.target_delta), records.n_units)
+            self._name_features(X)
+            in_fixed_words(type(self).__name__, partial(self._train, records))
         return self
 
-    def _train(
-        self,
-        codes: Codes,
-        features: Sequence[Feature],
-        targets: NDArray[Any],
-        loss: Loss,
-        initial: Array,
-        given: PersonCodes | None,
-    ) -> None:
-        public = _generator_of(self.random_state)
-        state = repr(public.bit_generator.state)
-        random_bytes = self._noise_source(codes, targets, initial, state, *_with_several_records(given))
-        persons = None if given is None else Persons(given)
-        if persons is not None:
-            codes, targets, initial = codes[:, persons.order], targets[persons.order], initial[:, persons.order]
-        records = TrainingRecords(codes, targets, loss, persons)
-        scale = self._noise_scale(loss, capacity.START, persons is not None)
-        release, noise = NoisySums(loss, scale, random_bytes).release, scale / UNIT
+    def _train(self, records: RecordSums) -> None:
+        public, loss, of_persons = _generator_of(self.random_state), records.loss, records.of_persons
+        random_bytes = self._noise_source(records, repr(public.bit_generator.state))
+        scale = self._noise_scale(loss, capacity.START, of_persons)
+        squared = squared_distance(loss, self.neighboring, of_persons)
+        release, noise = NoisySums(loss, scale, random_bytes, squared).release, scale / UNIT
         start = started(records, release, noise)
         line = None
         if self.init is not None:
-            line = PublicLine(start.outputs, initial)
+            line = PublicLine(start.outputs)
             start = line.start(records, release, noise, start.n_records)
         information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records  # both are released
         rounds = self._rounds(information, size)
+        features = self._columns().features
         draws = PartitionDraws(features, rounds, self._groups(information, len(features)), public)
-        scale = self._noise_scale(loss, self._releases(rounds), persons is not None)
+        scale = self._noise_scale(loss, self._releases(rounds), of_persons)
         boosted = boost(
-            records, start, draws, NoisySums(loss, scale, random_bytes).release,
+            records, start, draws, NoisySums(loss, scale, random_bytes, squared).release,
             learning_rate=self._step(rounds), noise=scale / UNIT, prior_factor=float(self.prior_factor), line=line,
         )  # fmt: skip
         if line is not None:
@@ -308,13 +296,23 @@ class GradientBoosting(CalibratedModel):
             guarantee=guarantee,
             delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
             components=(Component(name="training", guarantee=guarantee),),
-            assumptions=self.privacy_assumptions(),
-            unit="record" if persons is None else "person",
+            assumptions=(*self.privacy_assumptions(), *records.assumptions),
+            unit="person" if of_persons else "record",
         )
         self.partitions_: list[Any] = [tuple(one) for one in partitions]
         self.weights_, self.weight_noise_ = boosted.weights, boosted.noise
 
-    def _noise_source(self, *records_and_generator: Any) -> RandomBytes:
+    def _records(self, X: Any, y: Any, groups: Any = None) -> TrainingRecords:
+        """Read records, through the door."""
+        y = targets_in(y, numeric=isinstance(self, RegressorMixin))
+        check_consistent_length(X, y)
+        persons = None if groups is None else persons_in(groups, len(y))
+        loss, targets = self._loss_and_targets(y)
+        codes = self._columns().codes(X)
+        initial = None if self.init is None else self._init_outputs(X, codes.shape[1], fitting=True)
+        return TrainingRecords(codes, targets, loss, persons, initial)
+
+    def _noise_source(self, records: RecordSums, generator: str) -> RandomBytes:
         """Random bytes of the operating system, or, for tests, of a seed and all that the fit depends on.
 
         Fits that differ in anything have independent noise: with one noise for both, their difference would be exact.
@@ -322,7 +320,7 @@ class GradientBoosting(CalibratedModel):
         if (seed := self.noise_seed) is None:
             return secrets.token_bytes
         arguments = {name: value for name, value in self.get_params().items() if name not in NOT_IN_SUMS}
-        of_fit = joblib.hash((type(self).__name__, arguments, *records_and_generator))
+        of_fit = joblib.hash((type(self).__name__, arguments, records.fingerprint(), generator))
         words = check_random_state(seed).randint(2**32, size=8, dtype=np.uint64).tolist()
         words += np.frombuffer(bytes.fromhex(of_fit), np.uint32).tolist()
         source: RandomBytes = np.random.RandomState(words).bytes
@@ -349,7 +347,7 @@ class GradientBoosting(CalibratedModel):
         schema = self._features()
         self.n_features_in_ = len(schema)
         self.__dict__.pop("feature_names_in_", None)
-        if names_of(X) is not None:
+        if is_partitioned(X) or names_of(X) is not None:
             self.feature_names_in_ = np.array(list(schema), dtype=object)
 
     def _unfit(self) -> None:
@@ -464,11 +462,6 @@ def _importances(partitions: Sequence[Partition], gains: Sequence[float], featur
             found[features[partition.features[0]].column] += gain
     found = np.maximum(found, 0.0)
     return found / (found.sum() or 1.0)
-
-
-def _with_several_records(persons: PersonCodes | None) -> tuple[PersonCodes, ...]:
-    """Persons on whom a fit depends: none where each has one record."""
-    return () if persons is None or number_of_persons(persons) == len(persons) else (persons,)
 
 
 def _generator_of(seed: Seed) -> np.random.Generator:

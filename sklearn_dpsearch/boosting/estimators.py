@@ -19,6 +19,7 @@ from ..privacy._types import Neighboring
 from .base import ByRule, GradientBoosting, Seed
 from .capacity import OF_CLASSES, OF_NUMBERS
 from .losses import Array, BinaryLoss, Loss, SoftmaxLoss, SquaredLoss
+from .partitions import lazy_on_partitions
 from .public_start import ToOutputs, logits_of
 from .targets import ClassWeights, bounds_of, log_weights
 
@@ -148,19 +149,23 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.random_state = random_state
         self.noise_seed = noise_seed
 
+    @lazy_on_partitions
     def decision_function(self, X: Any) -> Array:
         """Logits, shape (n_samples, n_classes); with two classes their difference, shape (n_samples,)."""
         return self._logits(self._outputs(X))
 
+    @lazy_on_partitions
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
         return log_chances(self.decision_function(X))
 
+    @lazy_on_partitions
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, shape (n_samples, n_classes)."""
         chances: Array = np.exp(self.predict_log_proba(X))
         return chances
 
+    @lazy_on_partitions
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each record, shape (n_samples,)."""
         return self._labels(self.decision_function(X))
@@ -296,6 +301,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         self.random_state = random_state
         self.noise_seed = noise_seed
 
+    @lazy_on_partitions
     def predict(self, X: Any) -> Array:
         """Predicted values, shape (n_samples,), inside ``bounds_y``."""
         return self._restored(self._outputs(X)[0])

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..errors import BudgetUnreachableError
 from ..privacy._types import Neighboring
 from ..privacy.mechanisms.bernoulli import RandomBytes
+from ..privacy.mechanisms.release_sum import release_sum
 from ..privacy.mechanisms.rounded_normal import LARGEST_SCALE, rounded_normals
 from .losses import Array, Derivatives, Loss
 
@@ -159,10 +160,12 @@ class NoisySums:
         Standard deviation of the noise, as ``noise_scale`` has it.
     random_bytes : callable
         Source of the noise.
+    squared : Fraction
+        Square of the distance of the sums of neighbours to which the noise is calibrated, as ``squared_distance``.
     """
 
-    def __init__(self, loss: Loss, scale: int, random_bytes: RandomBytes) -> None:
-        self._loss, self._scale, self._random_bytes = loss, scale, random_bytes
+    def __init__(self, loss: Loss, scale: int, random_bytes: RandomBytes, squared: Fraction = Fraction(0)) -> None:
+        self._loss, self._scale, self._random_bytes, self._squared = loss, scale, random_bytes, squared * UNIT**2
         self._ahead = np.empty(0, np.int64)  # noise that no release had yet
 
     def release(self, sums: NDArray[np.int64]) -> tuple[Array, Array]:
@@ -173,9 +176,12 @@ class NoisySums:
         sums : ndarray of shape (2 · n_outputs, n_cells)
             Of the whole numbers.
         """
-        noise = self._fresh(sums.size).reshape(sums.shape)
-        scores, hessians = np.split((sums + noise) / UNIT, 2)
+        noisy = release_sum("sums over cells", sums, self._squared, self._noisy)
+        scores, hessians = np.split(noisy / UNIT, 2)
         return scores, hessians * (HESSIAN_NOISE * self._loss.hessian_unit)
+
+    def _noisy(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+        return sums + self._fresh(sums.size).reshape(sums.shape)
 
     def _fresh(self, size: int) -> NDArray[np.int64]:
         """Noise that was never used, and never will be again; much of it is drawn at once, which is faster."""

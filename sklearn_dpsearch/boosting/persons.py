@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,11 @@ class Persons:
         self.order = np.argsort(codes, kind="stable")
         self._numbers = codes[self.order]
         self._starts = np.append(0, np.cumsum(np.bincount(codes)))
+
+    def sums_of_several(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Sums over the records of each person who has several, from shape (k, n_samples) in this order."""
+        several = np.diff(self._starts) > 1
+        return np.add.reduceat(values, self._starts[:-1], axis=1)[:, several]
 
     def blocks(self, n_cells: int) -> Iterator[tuple[slice, Numbers]]:
         """Records of whole persons, and the number of the person of each; of one person all are in one block."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
+from ..data.persons import PersonCodes, number_of_persons
 from .cells import WHOLE, CellNumbers, Partition, PartitionDraws
 from .features import Codes
 from .losses import Array, Derivatives, Loss
@@ -29,6 +30,10 @@ DRIFT, LEAST_TOTAL = 0.02, 1e-3
 FARTHEST, WAYS = 4.0, (1 / 3, 2 / 3, 1.0)
 #: Rounds from one step along the line to the next, the change that is expected in it, and the largest share.
 EVERY, CHANGE, MOST_WAY = 10, 0.2, 1.5
+
+
+#: Numbers of 64 bits of a fingerprint.
+LANES = 4
 
 
 class SumRelease(Protocol):
@@ -132,27 +137,16 @@ class Boosted(NamedTuple):
     noise: list[Array]
 
 
-class TrainingRecords:
-    """Records in training; only sums over cells are asked of them.
+class RecordSums(Protocol):
+    """Records in training, here or in partitions elsewhere; only their number and sums over cells are asked of them."""
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_features, n_samples)
-    targets : ndarray of shape (n_samples,)
-    loss : Loss
-    persons : Persons, optional
-        Whose records they are, in this order; None: each is a unit of its own.
+    loss: Loss
+    of_persons: bool
+    n_units: int
+    assumptions: tuple[str, ...]
 
-    Attributes
-    ----------
-    outputs : ndarray of shape (n_outputs, n_samples)
-        Those of the model so far.
-    """
-
-    def __init__(self, codes: Codes, targets: NDArray[Any], loss: Loss, persons: Persons | None = None) -> None:
-        self.loss, self._codes, self._targets, self._persons = loss, codes, targets, persons
-        self.outputs = np.zeros((loss.n_outputs, codes.shape[1]))
-        self._cells = np.zeros(codes.shape[1], np.uint16)
+    def fingerprint(self) -> NDArray[np.uint64]:
+        """Sum over the records of a hash of each, whatever their order; persons' records are hashed together too."""
 
     def sums(self, step: Array, partition: Partition) -> NDArray[np.int64]:
         """Add a step to the outputs, by the cells of the round before, and sum derivatives over those of a partition.
@@ -167,6 +161,80 @@ class TrainingRecords:
         ndarray of shape (2 · n_outputs, n_cells)
             Sums of whole numbers.
         """
+
+    def advance(self, step: Array) -> None:
+        """Add a step to the outputs, by the cells of the round before; the next one is by one cell for all."""
+
+    def start_at(self, constant: Array, way: float) -> None:
+        """Set the outputs to a share of the way from constant ones, of shape (n_outputs, 1), to the initial ones."""
+
+    def move_along(self, constant: Array, way: float) -> None:
+        """Add a share of that way to the outputs."""
+
+    def sums_along(self, constant: Array, way: float | None = None) -> NDArray[np.int64]:
+        """Sums over all records of the slope of the loss along that way, in place of scores.
+
+        The direction is between −1 and 1: so no record adds more than at any other release.
+
+        Parameters
+        ----------
+        constant : ndarray of shape (n_outputs, 1)
+        way : float, optional
+            Share of the way at which the slope is taken; None: at the outputs.
+        """
+
+
+class TrainingRecords:
+    """Records in training that are all here.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_features, n_samples)
+    targets : ndarray of shape (n_samples,)
+    loss : Loss
+    persons : ndarray of shape (n_samples,), optional
+        Code of each record's person; None: each record is a unit of its own.
+    initial : ndarray of shape (n_outputs, n_samples), optional
+        Outputs of a public model.
+
+    Attributes
+    ----------
+    n_units : int
+        Number of records, or of persons.
+    outputs : ndarray of shape (n_outputs, n_samples)
+        Those of the model so far.
+    """
+
+    assumptions: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        codes: Codes,
+        targets: NDArray[Any],
+        loss: Loss,
+        persons: PersonCodes | None = None,
+        initial: Array | None = None,
+    ) -> None:
+        self.loss, self.of_persons = loss, persons is not None
+        self._persons = None if persons is None else Persons(persons)
+        order = slice(None) if self._persons is None else self._persons.order
+        self._codes, self._targets = codes[:, order], targets[order]
+        self._initial = np.zeros((loss.n_outputs, 0)) if initial is None else initial[:, order]
+        self.n_units = codes.shape[1] if persons is None else number_of_persons(persons)
+        self.outputs = np.zeros((loss.n_outputs, codes.shape[1]))
+        self._cells = np.zeros(codes.shape[1], np.uint16)
+
+    def fingerprint(self) -> NDArray[np.uint64]:
+        initial = self._initial if self._initial.size else ()
+        hashed = np.arange(LANES, dtype=np.uint64)[:, np.newaxis] + np.zeros(len(self._targets), np.uint64)
+        for column in (*self._codes, self._targets.astype(np.float64).view(np.uint64), *initial):
+            hashed = _mixed(hashed ^ (column.view(np.uint64) if column.dtype == np.float64 else column))
+        found: NDArray[np.uint64] = hashed.sum(axis=1)
+        if self._persons is not None:
+            found += _mixed(self._persons.sums_of_several(hashed)).sum(axis=1)
+        return found
+
+    def sums(self, step: Array, partition: Partition) -> NDArray[np.int64]:
         sums = np.zeros((2 * self.loss.n_outputs, partition.n_cells))
         for rows, persons in self._blocks(partition.n_cells):
             self.outputs[:, rows] += step[:, self._cells[rows]]
@@ -177,26 +245,27 @@ class TrainingRecords:
         return sums.astype(np.int64)
 
     def advance(self, step: Array) -> None:
-        """Add a step to the outputs, by the cells of the round before; the next one is by one cell for all."""
         self.outputs += step[:, self._cells]
         self._cells[:] = 0
 
-    def sums_along(self, line: Array, outputs: Array) -> NDArray[np.int64]:
-        """Sums over all records of the slope of the loss along a line, in place of scores.
+    def start_at(self, constant: Array, way: float) -> None:
+        self.outputs = between(constant, self._initial, way)
 
-        Parameters
-        ----------
-        line : ndarray of shape (n_outputs, n_samples)
-            Direction, between −1 and 1: so no record adds more than at any other release.
-        outputs : ndarray of shape (n_outputs, n_samples)
-            Where the slope is taken.
-        """
+    def move_along(self, constant: Array, way: float) -> None:
+        self.outputs += way * FARTHEST * self._line(constant, slice(None))
+
+    def sums_along(self, constant: Array, way: float | None = None) -> NDArray[np.int64]:
         sums = np.zeros((2 * self.loss.n_outputs, 1))
         for rows, persons in self._blocks(1):
-            scores, hessians = self.loss.derivatives(outputs[:, rows], self._targets[rows])
-            slopes = Derivatives(scores * line[:, rows], hessians)
-            sums += self._summed(slopes, np.zeros(line[:, rows].shape[1], np.uint8), 1, persons)
+            outputs = self.outputs[:, rows] if way is None else between(constant, self._initial[:, rows], way)
+            scores, hessians = self.loss.derivatives(outputs, self._targets[rows])
+            slopes = Derivatives(scores * self._line(constant, rows), hessians)
+            sums += self._summed(slopes, np.zeros(outputs.shape[1], np.uint8), 1, persons)
         return sums.astype(np.int64)
+
+    def _line(self, constant: Array, rows: slice) -> Array:
+        """Direction of the way, between −1 and 1."""
+        return (between(constant, self._initial[:, rows], 1.0) - constant) / FARTHEST
 
     def _blocks(self, n_cells: int) -> Iterator[tuple[slice, Numbers | None]]:
         if self._persons is not None:
@@ -225,12 +294,12 @@ class BoostingStart(NamedTuple):
     n_records: float
 
 
-def started(records: TrainingRecords, release: SumRelease, noise: float) -> BoostingStart:
+def started(records: RecordSums, release: SumRelease, noise: float) -> BoostingStart:
     """Release the start.
 
     Parameters
     ----------
-    records : TrainingRecords
+    records : RecordSums
     release : callable
     noise : float
         Standard deviation of the noise of a sum of scores.
@@ -251,44 +320,38 @@ class PublicLine:
     Parameters
     ----------
     constant : ndarray of shape (n_outputs, 1)
-    initial : ndarray of shape (n_outputs, n_samples)
-        Outputs of the public model.
     """
 
     constant: Array
-    initial: Array
     way: float = 0.0
     curvature: float = 0.0
 
-    def __post_init__(self) -> None:
-        self._line = (between(self.constant, self.initial, 1.0) - self.constant) / FARTHEST
-
-    def start(self, records: TrainingRecords, release: SumRelease, noise: float, n_records: float) -> BoostingStart:
+    def start(self, records: RecordSums, release: SumRelease, noise: float, n_records: float) -> BoostingStart:
         """Go as far as noisy slopes at WAYS say, and release a start from there.
 
         The loss is convex, so its slope along the line falls: the way ends where it would cross 0.
         """
-        slopes = [self._slope(records, between(self.constant, self.initial, way), release) for way in WAYS]
+        slopes = [self._slope(records, release, way) for way in WAYS]
         falling = isotonic_regression(slopes, increasing=False)
         self.way = float(np.interp(0.0, falling[::-1], WAYS[::-1])) if falling[0] > 0.0 else 0.0
         self.curvature = max((slopes[0] - slopes[-1]) / (FARTHEST * (WAYS[-1] - WAYS[0])), noise)
-        records.outputs = between(self.constant, self.initial, self.way)
+        records.start_at(self.constant, self.way)
         scores, hessians = release(records.sums(np.zeros_like(self.constant), WHOLE))
         error = noise * HESSIAN_NOISE * records.loss.hessian_unit
         total = np.maximum(hessians, error)
         step = scores * _shrunk_inverse(total, noise / FIRST_SCALE)
         return BoostingStart(step, total, np.full_like(total, error**2), n_records)
 
-    def follow(self, records: TrainingRecords, release: SumRelease, noise: float) -> None:
+    def follow(self, records: RecordSums, release: SumRelease, noise: float) -> None:
         """Move along the line, by a shrunk Newton step: beside other weights less of it may be right, or more."""
-        slope = self._slope(records, records.outputs, release)
+        slope = self._slope(records, release)
         move = slope * float(_shrunk_inverse(np.array(self.curvature), noise / (CHANGE * FARTHEST))) / FARTHEST
         move = min(max(self.way + move, 0.0), MOST_WAY) - self.way
         self.way += move
-        records.outputs += move * FARTHEST * self._line
+        records.move_along(self.constant, move)
 
-    def _slope(self, records: TrainingRecords, outputs: Array, release: SumRelease) -> float:
-        return float(release(records.sums_along(self._line, outputs))[0].sum())
+    def _slope(self, records: RecordSums, release: SumRelease, way: float | None = None) -> float:
+        return float(release(records.sums_along(self.constant, way))[0].sum())
 
 
 def between(constant: Array, outputs: Array, way: float) -> Array:
@@ -298,7 +361,7 @@ def between(constant: Array, outputs: Array, way: float) -> Array:
 
 
 def boost(
-    records: TrainingRecords,
+    records: RecordSums,
     start: BoostingStart,
     draws: PartitionDraws,
     release: SumRelease,
@@ -312,7 +375,7 @@ def boost(
 
     Parameters
     ----------
-    records : TrainingRecords
+    records : RecordSums
     start : BoostingStart
     draws : PartitionDraws
         Of the rounds.
@@ -345,6 +408,14 @@ def boost(
             step = np.zeros_like(start.outputs)
             line.follow(records, release, noise)
     return boosted
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix the bits of whole numbers: the output function of SplitMix64 (Steele, Lea & Flood 2014)."""
+    found = values + np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        found = (found ^ (found >> np.uint64(shift))) * np.uint64(factor)
+    return found ^ (found >> np.uint64(31))
 
 
 def _shrunk_inverse(hessians: Array, floor: float) -> Array:

@@ -195,7 +195,10 @@ def typed(X: Any) -> Any:
 
 def refused(values: Any, name: str = "X") -> TypeError:
     """Error for a container that is not known."""
-    return TypeError(f"Found {name} of type {type(values).__name__}; {NEEDED}.")
+    kind = type(values)
+    of_dask = kind.__module__.partition(".")[0] == "dask"
+    partitions = f" Over partitions of Dask only boosting's own fit trains: {name}.compute() is needed here."
+    return TypeError(f"Found {name} of type {kind.__name__}; {NEEDED}.{partitions * of_dask}")
 
 
 def _column(X: Any, place: int) -> Any:

@@ -37,7 +37,7 @@ def persons_in(groups: Any, n_samples: int) -> PersonCodes:
             f"Found groups of shape {values.shape} for {n_samples} records; the person of each record is needed, shape "
             f"({n_samples},). Give the column that names them."
         )
-    missing = _missing(values)
+    missing = missing_among(values)
     known = _equal(values[~missing])
     codes = np.empty(n_samples, np.int64)
     codes[~missing] = known
@@ -67,7 +67,8 @@ def one_of_each(persons: PersonCodes, random_bytes: Callable[[int], bytes]) -> N
     return np.sort(first)
 
 
-def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+def missing_among(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which values are None, nan, NaT or pandas' NA, shape (n,)."""
     if values.dtype.kind == "O":
         return np.fromiter(map(_is_missing, values), np.bool_, len(values))
     found: NDArray[np.bool_] = values != values  # nan and NaT

@@ -174,11 +174,13 @@ class PrivacySpent(Statement, Risk):
 
         Parameters
         ----------
-        format : {"html", "markdown"}
-            A complete page, or a text.
+        format : {"html", "markdown", "deployment"}
+            A complete page, a text, or an entry of OpenDP's registry of deployments as YAML: what only a person can
+            say stays a question there.
         about : mapping of str to str, optional
             Facts that only the curator knows: "Curator", "Data set, and who is in it", "Intended use of the release",
-            "Who gets the release", "Why this ε and δ", "Contact". What is left out is marked as not stated.
+            "Who gets the release", "Why this ε and δ", "Contact"; for a registry also "Name", "Region", "Sector",
+            "Sources", "Author of this entry". What is left out is marked as not stated.
         date : date or str, optional
             Of the statement, and published with it. None: today's, in coordinated universal time.
 

@@ -6,9 +6,12 @@ import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..data.columns import columns_of
 from ..data.persons import number_of_persons, one_of_each, persons_in
@@ -19,6 +22,7 @@ from ..preprocessing.columns import FITS
 from ..privacy import GaussianDP, Guarantee, PureDP, calibrate
 from ..privacy._checks import check_kind, check_neighboring, check_size_of_delta, plain_number, require
 from ..privacy._types import Neighboring
+from ..privacy.mechanisms.release_sum import release_sum
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.numbers import short_up, up
 from ..scoring import Noise, Sensitivity
@@ -156,10 +160,16 @@ def schema_report(
     for name, column in known.columns.items():
         kinds = column.misfits(found[name].values[counted])
         cells = (FITS, *column.ways_to_misfit)
-        noisy = {cell: int(np.count_nonzero(kinds == place)) + noise.sample() for place, cell in enumerate(cells)}
+        counts = np.bincount(kinds, minlength=len(cells))
+        squared = Fraction(2 if neighboring == "replace_one" else 1)  # of one of the columns
+        noisy = dict(zip(cells, release_sum(f"column {name}", counts, squared, partial(_noisy, noise))))
         totals.append(max(sum(noisy.values()), 1))
         shares[name] = {cell: min(max(noisy[cell] / totals[-1], 0.0), 1.0) for cell in cells[1:]}
     return SchemaReport(shares=shares, std=noise.std / float(np.median(totals)), privacy_spent_=spent)
+
+
+def _noisy(noise: Noise, counts: NDArray[np.int64]) -> list[int]:
+    return [int(count) + noise.sample() for count in counts]
 
 
 def _noise(columns: int, epsilon: float, delta: float, neighboring: Neighboring) -> tuple[Noise, Guarantee]:

@@ -1,4 +1,4 @@
-"""Models of the small table, public ones of it, and the sums of a fit."""
+"""Models of the small table, and public ones of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 
 from .tables import SCHEMA, table
 
@@ -55,22 +55,3 @@ class PriceByAge(RegressorMixin, BaseEstimator):
 
 
 STARTS = {"two classes": ByAge().fit(), "three classes": ByAge(("c", "b", "a")).fit(), "numbers": PriceByAge().fit()}
-
-
-def sums_of_fit(model, records, answers=None):
-    """Sums of each release of a fit, and the noisy answers; given answers are used in place of noise."""
-    seen, given = [], []
-
-    class Replayed(base.NoisySums):
-        def release(self, sums):
-            noisy = super().release(sums) if answers is None else answers[len(seen)]
-            seen.append(sums)
-            given.append(noisy)
-            return noisy
-
-    before, base.NoisySums = base.NoisySums, Replayed
-    try:
-        model.fit(records, records[model.target])
-    finally:
-        base.NoisySums = before
-    return seen, given

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import sklearn
 
+from sklearn_dpsearch.audit import replay
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, base, persons
 from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
 from sklearn_dpsearch.boosting.noise import UNIT, bounded, squared_distance, sums_of, whole
 from sklearn_dpsearch.boosting.persons import Persons, clipped
 from sklearn_dpsearch.privacy import PrivacyError
 
-from .models import MODELS, STARTS, TABLE, sums_of_fit
+from .models import MODELS, STARTS, TABLE
 
 rng = np.random.default_rng(5)
 
@@ -145,17 +146,12 @@ def kind(request):
     return request.param
 
 
-def grouped(groups):
-    """Recorder of the sums of a fit with persons."""
-
-    class Grouped:
-        def __init__(self, model):
-            self.model, self.target = model, model.target
-
-        def fit(self, records, y):
-            return self.model.fit(records, y, groups=groups[records.index])
-
-    return Grouped
+def replayed(model, groups, other):
+    """Replay of a fit on a table of other records, which keep their persons."""
+    return replay(
+        model, TABLE, TABLE[model.target], groups=groups,
+        neighbour=(other, other[model.target]), neighbour_groups=groups[other.index],
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("start", [False, True])
@@ -167,14 +163,11 @@ def test_a_person_moves_no_released_sum_by_more_than_is_paid_for(kind, start, pe
     make = lambda: MODELS[kind](init=init, random_state=0, noise_seed=0, max_iter=20)  # noqa: E731
     gone = TABLE.index[[name == person for name in groups]]
     assert len(gone) > 0
-    fit = grouped(groups)
-    one, answers = sums_of_fit(fit(make()), TABLE)
-    other, _ = sums_of_fit(fit(make()), TABLE.drop(index=gone), answers)
+    found = replayed(make(), groups, TABLE.drop(index=gone))
     bound = squared_distance(make()._loss_and_targets(TABLE[make().target].to_numpy())[0]) * UNIT**2
-    moved = [int(np.square(mine - theirs).sum()) for mine, theirs in zip(one, other, strict=True)]
-    assert 0 < max(moved) <= bound
-    if person == 0:  # who has a third of all records fills the bound
-        assert max(moved) > 0.9 * bound
+    assert {one.squared_sensitivity for one in found.releases} == {bound}
+    assert found.passed
+    assert found.largest > (0.9**0.5 if person == 0 else 0)  # who has a third of all records fills the bound
 
 
 @pytest.mark.parametrize("person", [0, 1])
@@ -200,19 +193,16 @@ def test_one_record_of_each_person_changes_nothing(kind):
 def test_the_order_of_records_changes_no_sum(kind):
     groups = heavy(len(TABLE))
     order = np.random.default_rng(1).permutation(len(TABLE))
-    make = lambda: grouped(groups)(MODELS[kind](random_state=0, noise_seed=0, max_iter=20))  # noqa: E731
-    sums, answers = sums_of_fit(make(), TABLE)
-    again, _ = sums_of_fit(make(), TABLE.iloc[order], answers)
-    for one, other in zip(sums, again, strict=True):
-        np.testing.assert_array_equal(one, other)
+    make = lambda: MODELS[kind](random_state=0, noise_seed=0, max_iter=20)  # noqa: E731
+    found = replayed(make(), groups, TABLE.iloc[order])
+    assert found.passed
+    assert found.largest == 0
 
 
 def test_noise_is_that_of_records_and_more_where_persons_are_replaced(kind, monkeypatch):
     """Under replace-one two persons' vectors are up to twice the length of one apart."""
     scales, true = [], base.NoisySums
-    monkeypatch.setattr(
-        base, "NoisySums", lambda loss, scale, source: scales.append(scale) or true(loss, scale, source)
-    )
+    monkeypatch.setattr(base, "NoisySums", lambda *given: scales.append(given[1]) or true(*given))
     for neighboring in ("zero_out", "add_remove", "replace_one"):
         model = MODELS[kind](neighboring=neighboring, target_mu=0.7, max_iter=5)
         target = TABLE[model.target]

@@ -13,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.audit import replay
 from sklearn_dpsearch.boosting import base
 from sklearn_dpsearch.boosting.losses import LEAST_PROBABILITY
 from sklearn_dpsearch.boosting.noise import squared_distance
@@ -20,7 +21,7 @@ from sklearn_dpsearch.boosting.public_start import logits_of, own_columns
 from sklearn_dpsearch.boosting.rounds import EVERY
 from sklearn_dpsearch.privacy import GaussianDP
 
-from .models import MODELS, STARTS, TABLE, ByAge, PriceByAge, sums_of_fit
+from .models import MODELS, STARTS, TABLE, ByAge, PriceByAge
 from .tables import table
 
 
@@ -49,16 +50,13 @@ def test_a_record_moves_no_sum_by_more_than_without_a_start(kind, place):
     for age in (TABLE["age"][place], 1000.0):
         records = TABLE.copy()
         records.loc[place, "age"] = age
-        one, answers = sums_of_fit(make(), records)
-        other, _ = sums_of_fit(make(), records.drop(index=place), answers)
-        assert len(one) == len(other) == 27
-        bound = squared_distance(make()._loss_and_targets(records[make().target].to_numpy())[0], "zero_out")
-        squares = [
-            int(np.square(mine - theirs)[: len(mine) // 2].sum())
-            + Fraction(int(np.square(mine - theirs)[len(mine) // 2 :].sum()))
-            for mine, theirs in zip(one, other)
-        ]
-        assert 0 < max(squares) <= bound * base.UNIT**2
+        target, fewer = make().target, records.drop(index=place)
+        found = replay(make(), records, records[target], neighbour=(fewer, fewer[target]))
+        bound = squared_distance(make()._loss_and_targets(records[target].to_numpy())[0], "zero_out")
+        assert {one.squared_sensitivity for one in found.releases} == {bound * base.UNIT**2}
+        assert len(found.releases) == 27
+        assert found.passed
+        assert found.largest > 0
 
 
 def test_both_starts_and_all_rounds_are_paid_for(kind, monkeypatch):

@@ -109,7 +109,10 @@ def test_it_is_close_where_records_are_many():
 def test_the_cost_is_in_the_ledger_before_a_value_is_used(tmp_path, monkeypatch):
     ledger = PrivacyLedger(tmp_path / "people", epsilon=1.0, delta=1e-6)
     entered = []
-    monkeypatch.setattr(schema_fit.np, "count_nonzero", lambda found: entered.append(len(ledger.entries())) or 0)
+    released = schema_fit.release_sum
+    monkeypatch.setattr(
+        schema_fit, "release_sum", lambda *given: entered.append(len(ledger.entries())) or released(*given)
+    )
     with ledger:
         report = schema_report(PEOPLE, SCHEMA, epsilon=0.6)
     assert set(entered) == {1}

@@ -65,11 +65,14 @@ class Section:
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """A whole statement: its title, its date (as in 2026-01-31), and its sections."""
+    """A whole statement: its title, its date (as in 2026-01-31), its sections, and its numbers, rounded up."""
 
     title: str
     date: str
     sections: tuple[Section, ...]
+    epsilon: float
+    delta: float
+    of_a_ledger: bool
 
 
 def clean(text: object) -> str:

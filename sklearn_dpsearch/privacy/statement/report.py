@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import did_you_mean
+from .as_deployment import as_deployment
 from .as_html import article, as_html
 from .as_markdown import as_markdown
 from .content import Content
 
 #: Form ↦ how it is written.
-FORMS: dict[str, Callable[[Content], str]] = {"html": as_html, "markdown": as_markdown}
+FORMS: dict[str, Callable[[Content], str]] = {"html": as_html, "markdown": as_markdown, "deployment": as_deployment}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,7 @@ class Report:
     ----------
     content : Content
         Content by section, equal in every form.
-    form : {"html", "markdown"}
+    form : {"html", "markdown", "deployment"}
     """
 
     content: Content
@@ -49,11 +50,13 @@ class Report:
         Parameters
         ----------
         path : str or Path
+            A name that ends with .yaml asks for the entry of a registry of deployments, whatever the form.
 
         Returns
         -------
         Path
             Where it is.
         """
-        Path(path).write_text(str(self), encoding="utf-8")
+        as_entry = Path(path).suffix in (".yaml", ".yml")
+        Path(path).write_text(as_deployment(self.content) if as_entry else str(self), encoding="utf-8")
         return Path(path)

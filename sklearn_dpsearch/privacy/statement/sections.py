@@ -22,6 +22,9 @@ DELTAS = (1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 #: False positive rates of attacks, and probabilities of the best guess before the release.
 RATES, PRIORS = (0.001, 0.01, 0.1), (0.1, 0.5)
 
+#: Class of a search's guarantee ↦ its field with the guarantee of the training whose model is released.
+TRAINING = {"BestOf": "one_run", "UntilAbove": "one_run", "SubsetThenTrain": "train"}
+
 #: A ``PrivacySpent``, whose file imports this one.
 Stated: TypeAlias = Any
 
@@ -30,7 +33,8 @@ def content_of(spent: Stated, about: Mapping[str, str], date: Date | str) -> Con
     """The whole statement."""
     made_by = "" if spent.release is None else f" of {spent.release.made_by}"
     sections = (*(make(spent) for make in SECTIONS), _curator(about), _versions(spent, date))
-    return Content(clean(f"Privacy statement{made_by}"), clean(date), sections)
+    numbers = {"epsilon": float(up(spent.epsilon)), "delta": spent.delta, "of_a_ledger": spent.budget is not None}
+    return Content(clean(f"Privacy statement{made_by}"), clean(date), sections, **numbers)
 
 
 def _table(key: str, title: str, rows: Iterable[tuple[object, ...]]) -> Section:
@@ -174,7 +178,21 @@ def _accounting(spent: Stated) -> Section:
 def _tuning(spent: Stated) -> Section:
     tuned = spent.bound != COMPOSITION if spent.release is None else spent.release.tuned
     how = "; ".join(one.name for one in spent.components)
-    return Section("tuning", "Is tuning included?", (words.TUNED, f"How: {how}.") if tuned else (words.NOT_TUNED,))
+    sentences = (words.TUNED, f"How: {how}.", *_share(spent)) if tuned else (words.NOT_TUNED,)
+    return Section("tuning", "Is tuning included?", sentences)
+
+
+def _share(spent: Stated) -> tuple[str, ...]:
+    """Part of ε that the choice takes, where one training is known whose model is released."""
+    guarantees = [getattr(one.guarantee, "presence", one.guarantee) for one in spent.components]
+    training = getattr(guarantees[0], TRAINING.get(type(guarantees[0]).__name__, ""), None) if guarantees else None
+    if training is None or len(guarantees) > 1 or not 0 < spent.epsilon < math.inf:
+        return ()
+    alone = float(training.epsilon_at(spent.delta))
+    share = (
+        f": the choice takes {percent_up(1.0 - alone / spent.epsilon)} of the total" if alone < spent.epsilon else ""
+    )
+    return (f"The last training alone, on all records and without a choice, would take ε = {up(alone)}{share}.",)
 
 
 def _not_protected(spent: Stated) -> Section:
@@ -203,7 +221,7 @@ def _assumptions(spent: Stated) -> Section:
 def _curator(about: Mapping[str, str]) -> Section:
     """Section on the curator; a missing field is shown as missing, and an unknown one is an error."""
     for name in about:
-        if name not in words.CURATOR:
+        if name not in (*words.CURATOR, *words.REGISTRY):
             raise ValueError(
                 f"Found about={{{name!r}: ...}}; the fields are {', '.join(map(repr, words.CURATOR))}."
                 + did_you_mean(name, words.CURATOR)

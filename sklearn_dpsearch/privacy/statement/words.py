@@ -122,6 +122,8 @@ DID_IT_FIT = (
 )
 NOTHING_PROMISED = "Nothing is promised: ε is infinite. The release may reveal single records in full."
 RESTS_ON = "All of this holds only under what is listed below “What the statement rests on”."
+#: Further ones, which are shown where they are given: the registry of deployments asks for them.
+REGISTRY = ("Name", "Region", "Sector", "Sources", "Author of this entry")
 #: Facts that only the curator knows: deployment registries and data-protection officers ask for them.
 CURATOR = (
     "Curator",

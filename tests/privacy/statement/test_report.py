@@ -350,7 +350,7 @@ def test_reports_of_one_day_are_equal_and_the_day_is_given_or_today() -> None:
 
 
 def test_an_unknown_form_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="'markdwn'.*'html', 'markdown' is.*Did you mean 'markdown'"):
+    with pytest.raises(ValueError, match="'markdwn'.*'html', 'markdown', 'deployment' is.*Did you mean 'markdown'"):
         SPENT.report("markdwn")
 
 

@@ -1,0 +1,128 @@
+"""Boosting over partitions that never move: time, bytes and memory on a local cluster of two processes.
+
+    python examples/benchmarks/partitions.py            # 200,000 records: a smoke test
+    python examples/benchmarks/partitions.py --full     # 10,000,000 records of 10 columns: some minutes
+
+The records are made up by the workers, in partitions of 250,000. Bytes of a round are what is pickled: calls to each
+worker, and sums from each. Memory is the resident memory of a process, with the libraries in it, before the fit and in
+it. Processor time is that of the workers, and that of the caller with the scheduler; seconds grow with whatever else a
+machine does. Many records on paper are computed, not measured: the processor time of a worker for each record and
+round, and that of the caller for each worker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import time
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import psutil
+from dask import delayed
+from distributed import Client, LocalCluster
+
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
+from sklearn_dpsearch.boosting.partitions import PartitionedRecords
+
+COLUMNS = 10
+SCHEMA = {**{f"x{number}": (0, 1) for number in range(COLUMNS)}, "y": ["no", "yes"]}
+WORKERS = 2
+
+
+def made_up(n: int, seed: int) -> pd.DataFrame:
+    """Records whose label depends on three columns."""
+    rng = np.random.default_rng(seed)
+    found = pd.DataFrame(rng.uniform(size=(n, COLUMNS)), columns=list(SCHEMA)[:-1])
+    chance = 1 / (1 + np.exp(-4 * (found["x0"] + found["x1"] * found["x2"] - 0.75)))
+    return found.assign(y=np.where(rng.uniform(size=n) < chance, "yes", "no"))
+
+
+def model(rounds: int) -> DPGradientBoostingClassifier:
+    return DPGradientBoostingClassifier(
+        SCHEMA, target="y", target_epsilon=1.0, target_delta=1e-9, max_iter=rounds, random_state=0, noise_seed=0
+    )
+
+
+def processor() -> float:
+    """Processor time of this process, in seconds."""
+    return sum(psutil.Process().cpu_times()[:2])
+
+
+def resident() -> float:
+    """Resident memory of this process, in MB."""
+    return psutil.Process().memory_info().rss / 2**20
+
+
+class Counted:
+    """Bytes of calls and of answers, seconds, and processor times, of the rounds of a fit."""
+
+    def __init__(self, client: Client, sizes: list[int], rounds: int) -> None:
+        self.sent: list[int] = []
+        self.answered: list[int] = []
+        seconds: list[float] = []
+        used: list[tuple[float, float]] = []
+        true = PartitionedRecords._answers
+
+        def answers(records: PartitionedRecords, shares: Any) -> Any:
+            if not seconds:
+                self.memory = client.run(resident)
+                used.append((sum(client.run(processor).values()), processor()))
+            self.sent.append(len(pickle.dumps(records._calls[records._made :])))
+            began = time.perf_counter()
+            found = true(records, shares)
+            seconds.append(time.perf_counter() - began)
+            self.answered.append(max(len(pickle.dumps(one)) for one in found))
+            return found
+
+        began = time.perf_counter()
+        PartitionedRecords._answers = answers  # type: ignore[method-assign]
+        try:
+            self.model = model(rounds).fit([delayed(made_up)(n, seed) for seed, n in enumerate(sizes)], "y")
+        finally:
+            PartitionedRecords._answers = true  # type: ignore[method-assign]
+        self.whole = time.perf_counter() - began
+        used.append((sum(client.run(processor).values()), processor()))
+        self.a_round = float(np.median(seconds[2:]))
+        self.workers, self.caller = ((after - before) / len(seconds) for before, after in zip(*used))
+
+
+def main(n: int, part: int, rounds: int) -> None:
+    sizes = [part] * (n // part)
+    with (
+        LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        Counted(client, [1000] * WORKERS, 5)  # libraries are imported
+        before = client.run(resident)
+        few = Counted(client, [1000] * WORKERS, rounds)
+        many = Counted(client, sizes, rounds)
+    a_record = (many.workers - few.workers) / n
+    print(f"{n:,} records of {COLUMNS} columns, {len(sizes)} partitions, {WORKERS} workers, {rounds} rounds")
+    print(f"whole fit {many.whole:.0f} s; a round {many.a_round:.3f} s, of few records {few.a_round:.3f} s")
+    print(f"processor time: {1e9 * a_record:.1f} ns of a worker for each record and round;")
+    print(f"    a round of few records: {1e3 * few.workers:.1f} ms of workers, {1e3 * few.caller:.1f} ms of the caller")
+    print(f"bytes of a round: to each worker {np.mean(many.sent):,.0f}, from it {np.mean(many.answered):,.0f}")
+    for worker, memory in many.memory.items():
+        print(f"memory of a worker: {before[worker]:.0f} MB before, {memory:.0f} MB in the fit")
+    print(f"memory of the caller: {resident():.0f} MB")
+    large, workers = 10**9, 100
+    computed = a_record * large / workers + few.caller * workers / WORKERS
+    minutes = 1200 * computed / 60
+    print(f"on paper, {large:,} records, {workers} workers: {computed:.2f} s a round, 1,200 rounds {minutes:.0f} min")
+    table = pd.concat([made_up(size, seed) for seed, size in enumerate(sizes)], ignore_index=True)
+    alone = model(rounds).fit(table, table["y"])
+    same = all(np.array_equal(*both) for both in zip(alone.weights_, many.model.weights_))
+    print(f"one process with all records: weights the same bit for bit: {same}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--rounds", type=int, default=None)
+    given = parser.parse_args()
+    if given.full:
+        main(10**7, 250_000, given.rounds or 60)
+    else:
+        main(200_000, 50_000, given.rounds or 10)

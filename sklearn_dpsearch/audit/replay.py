@@ -1,0 +1,179 @@
+"""Replay of a fit on a neighbour: how far each released sum moves, and whether all else follows from noisy sums.
+
+A mechanism that adds noise to sums, and goes on from noisy sums alone, is private if each sum moves by no more than its
+noise is calibrated to. Both can be seen, without repeating the fit: the sums of a fit are recorded, and the noisy
+answers are given again to a fit on a neighbour.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import joblib
+
+from ..privacy import PrivacyError
+from ..privacy.mechanisms.release_sum import Sums, listening
+
+#: Records, and targets.
+Dataset: TypeAlias = tuple[Any, Any]
+#: Parameters that are set for a replay: a public seed, and one of the noise that is recorded.
+SEEDS = ("random_state", "noise_seed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayedRelease:
+    """One released vector of sums.
+
+    Parameters
+    ----------
+    name : str
+    squared_distance : int or None
+        Of the sums of the two data sets; None if their shapes differ, or one has no such release.
+    squared_sensitivity : Fraction
+        What was declared, and paid for.
+    """
+
+    name: str
+    squared_distance: int | None
+    squared_sensitivity: Fraction
+
+    @property
+    def ratio(self) -> float:
+        """Distance ÷ declared sensitivity."""
+        if self.squared_distance is None:
+            return math.inf
+        return math.sqrt(self.squared_distance / self.squared_sensitivity)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the sums are as close as was declared: whole numbers are compared, without rounding."""
+        return self.squared_distance is not None and self.squared_distance <= self.squared_sensitivity
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayResult:
+    """Outcome of a replay; its text is a table.
+
+    Parameters
+    ----------
+    releases : tuple of ReplayedRelease
+        In order, with ``name``, ``squared_distance``, ``squared_sensitivity``, ``ratio`` and ``passed``.
+    different : tuple of str
+        Fitted attributes that differ in spite of the same noisy sums, to the last bit.
+    """
+
+    releases: tuple[ReplayedRelease, ...]
+    different: tuple[str, ...]
+
+    @property
+    def largest(self) -> float:
+        """Largest distance ÷ declared sensitivity."""
+        return max(one.ratio for one in self.releases)
+
+    @property
+    def passed(self) -> bool:
+        """Whether all sums are close enough, and all else follows from noisy sums. It proves nothing of other data."""
+        return not self.different and all(one.passed for one in self.releases)
+
+    def __str__(self) -> str:
+        lines = [f"{'release':<24} {'number':>6} {'distance / declared':>20}  passed"]
+        for name in dict.fromkeys(one.name for one in self.releases):
+            mine = [one for one in self.releases if one.name == name]
+            passed = "yes" if all(one.passed for one in mine) else "no"
+            lines.append(f"{name:<24} {len(mine):>6} {max(one.ratio for one in mine):>20.6f}  {passed}")
+        told = f"no: {', '.join(self.different)}" if self.different else "yes"
+        return "\n".join([*lines, f"{'all else is the same':<52}  {told}"])
+
+
+def replay(
+    estimator: Any, X: Any, y: Any = None, *, neighbour: Dataset, groups: Any = None, neighbour_groups: Any = None
+) -> ReplayResult:
+    """Fit, and fit again on a neighbour with the noisy sums of the first fit.
+
+    It takes the time of two fits. Give public or made-up records: **the result is not private.**
+
+    Parameters
+    ----------
+    estimator : estimator or callable
+        Boosting of this library; or a function of X and y, such as ``lambda X, y: schema_report(X, schema, ...)``.
+    X : table
+        Records of the fit that is recorded.
+    y : array-like, optional
+        Their targets.
+    neighbour : (X, y)
+        A neighbour of these records under the estimator's relation. Where the number of records is not used, a record
+        that is left out is one that is zeroed out.
+    groups, neighbour_groups : array-like, optional
+        Persons of the records of both.
+
+    Returns
+    -------
+    ReplayResult
+
+    Raises
+    ------
+    PrivacyError
+        If no sum was released where it can be listened to: by other estimators, or in other processes, as in searches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dpsearch.boosting import DPGradientBoostingRegressor
+    >>> X = np.arange(40.0)[:, np.newaxis]
+    >>> model = DPGradientBoostingRegressor({"x": (0, 40)}, bounds_y=(0, 40), target_mu=1.0, max_iter=10)
+    >>> replay(model, X, X[:, 0], neighbour=(X[1:], X[1:, 0])).passed
+    True
+    """
+    recorded: list[tuple[str, Sums, Fraction, Any]] = []
+    found: list[ReplayedRelease] = []
+
+    def record(name: str, sums: Sums, squared: Fraction, add_noise: Callable[[Sums], Any]) -> Any:
+        recorded.append((name, sums, squared, add_noise(sums)))
+        return recorded[-1][-1]
+
+    def answer(name: str, sums: Sums, squared: Fraction, add_noise: Callable[[Sums], Any]) -> Any:
+        if len(found) >= len(recorded):
+            found.append(ReplayedRelease(name=name, squared_distance=None, squared_sensitivity=squared))
+            return add_noise(sums)
+        first, theirs, declared, noisy = recorded[len(found)]
+        alike = (first, theirs.shape, declared) == (name, sums.shape, squared)
+        square = sum(int(one) ** 2 for one in (sums - theirs).ravel()) if alike else None
+        found.append(ReplayedRelease(name=name, squared_distance=square, squared_sensitivity=squared))
+        return noisy if alike else add_noise(sums)
+
+    with listening(record):
+        one = _fitted(estimator, X, y, groups)
+    if not recorded:
+        raise PrivacyError(
+            f"Found no sum that {type(estimator).__name__} releases in this process. Boosting and schema_report can be "
+            "replayed, one fit at a time: not nets, other estimators or searches, which audit and audit_one_run take."
+        )
+    with listening(answer):
+        other = _fitted(estimator, *neighbour, neighbour_groups)
+    for name, _, squared, _ in recorded[len(found) :]:
+        found.append(ReplayedRelease(name=name, squared_distance=None, squared_sensitivity=squared))
+    mine, theirs = _derived(one), _derived(other)
+    names = dict.fromkeys([*mine, *theirs])
+    return ReplayResult(
+        releases=tuple(found), different=tuple(name for name in names if mine.get(name) != theirs.get(name))
+    )
+
+
+def _fitted(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
+    if not hasattr(estimator, "fit"):
+        return estimator(X, y)
+    model = copy.copy(estimator)  # a public start would not stay fitted in a clone
+    known = model.get_params(deep=False)
+    model.set_params(**{name: 0 for name in SEEDS if name in known and known[name] is None})
+    return model.fit(X, y) if groups is None else model.fit(X, y, groups=groups)
+
+
+def _derived(found: Any) -> dict[str, str]:
+    """Hash of each attribute that follows from the records, by name; what a fit costs does not."""
+    stated = found.get_params(deep=False) if hasattr(found, "get_params") else {}
+    return {name: joblib.hash(value) for name, value in vars(found).items() if name not in (*stated, "privacy_spent_")}

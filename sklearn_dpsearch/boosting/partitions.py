@@ -1,0 +1,406 @@
+"""Boosting over partitions that never move: workers of Dask keep codes and outputs, and send sums of cells.
+
+A worker reads a partition through the door, once, and keeps it under the name of the fit. In a round it is told the
+step and the cells, and answers with whole numbers: sums over cells, exact. They add up to those of one process in any
+order, so that weights do not depend on how the records are cut. Noise is added by the caller, who is trusted, as
+workers are. All that a worker is told follows from noisy sums: whatever was lost is read again, and told again.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import hashlib
+import os
+import secrets
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._process import in_fixed_words
+from .._process.containment import STOPPED, TrainingStoppedError
+from ..data.columns import NoNumberError, is_frame, names_of
+from ..data.labels import as_array, column_of, numbers_of
+from ..data.persons import missing_among
+from ..errors import PrivacyError, not_once
+from ..preprocessing.ranges import DateRange, NumberRange
+from .cells import Partition
+from .losses import Array, Loss
+from .rounds import TrainingRecords
+
+if TYPE_CHECKING:
+    from typing import Self  # since Python 3.11
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+#: Name of a method of ``TrainingRecords``, and its arguments.
+Call = tuple[str, tuple[Any, ...]]
+#: Ends of names of files that pandas reads as Parquet; others are CSV.
+PARQUET = (".parquet", ".pq")
+#: Times that a partition is read again before the fit is given up.
+MOST_LOSSES = 5
+#: Types of errors that name columns and types alone; subclasses of other libraries may quote a record.
+OF_THE_DOOR = (ValueError, TypeError, KeyError, NoNumberError)
+TRUSTED = (
+    "{}: the workers that hold partitions, their scheduler and the connections are trusted as the caller is: exact "
+    "sums of cells go to the caller, who adds the noise."
+)
+
+
+def is_partitioned(X: Any) -> bool:
+    """Return whether a table comes in partitions: of Dask, as delayed frames, or as files."""
+    if isinstance(X, (list, tuple)):
+        return bool(X) and all(isinstance(one, (str, os.PathLike)) or _is_of_dask(one) for one in X)
+    return _is_of_dask(X)
+
+
+def _is_of_dask(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(value, "dask")
+
+
+def lazy_on_partitions(method: Method) -> Method:
+    """Let a method of a fitted model answer lazily for a DataFrame of Dask, partition by partition."""
+
+    @functools.wraps(method)
+    def answer(self: Any, X: Any) -> Any:
+        if not is_partitioned(X):
+            return method(self, X)
+        if not hasattr(X, "map_partitions") or not hasattr(X, "columns"):
+            raise TypeError(
+                f"Found X as a {type(X).__name__} of partitions; a DataFrame of Dask is needed for predictions: "
+                "dask.dataframe.read_csv, read_parquet or from_delayed."
+            )
+        return X.map_partitions(_predicted, self, method.__name__, meta=_predicted(X._meta, self, method.__name__))
+
+    return answer  # type: ignore[return-value]
+
+
+def _predicted(frame: Any, model: Any, method: str) -> Any:
+    """Answers for a frame of pandas: a series, or a frame with a column for each class."""
+    pandas, found = sys.modules["pandas"], getattr(model, method)(frame)
+    if found.ndim == 1:
+        return pandas.Series(found, frame.index, name="predictions")
+    return pandas.DataFrame(found, frame.index, columns=list(model.classes_))
+
+
+# --- on workers -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Kept:
+    """A partition on its worker: its records, if it has any, the number of calls so far, and the last answer."""
+
+    records: TrainingRecords | None
+    done: int = 0
+    answer: Any = 0
+
+    def brought_to(self, first: int, calls: Sequence[Call]) -> Any:
+        """Make those of the calls that were not made yet, of which the first has this number."""
+        for name, arguments in calls[self.done - first :]:
+            if self.records is not None:
+                self.answer = getattr(self.records, name)(*arguments)
+            self.done += 1
+        return self.answer
+
+
+#: Partitions that this process keeps, by fit and number.
+KEPT: dict[tuple[str, int], Kept] = {}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Public facts by which a partition is read, and a key for the names of persons.
+
+    Parameters
+    ----------
+    fit : str
+        Name of the fit.
+    model : GradientBoosting
+        Without a seed of noise.
+    target, groups : str or None
+        Columns of the labels, where they are in the table, and of persons.
+    key : bytes
+    """
+
+    fit: str
+    model: Any
+    target: str | None
+    groups: str | None
+    key: bytes = field(repr=False)
+
+    def records(self, part: Any, y: Any = None) -> tuple[TrainingRecords | None, NDArray[np.uint64]]:
+        """Records of a partition, None for an empty one, and pseudonyms of their persons."""
+        frame = part
+        if isinstance(part, (str, os.PathLike)):
+            frame = in_fixed_words(type(self.model).__name__, functools.partial(self._of_file, part))
+        if not is_frame(frame):
+            raise TypeError(f"Found a partition of type {type(frame).__name__}; a data frame is needed.")
+        wanted = [name for name in (self.target, self.groups) if name is not None]
+        if told := not_once(names_of(frame) or [], wanted):
+            raise ValueError(told)
+        if len(frame) == 0:
+            return None, np.empty(0, np.uint64)
+        persons = None if self.groups is None else frame[self.groups]
+        return self.model._records(frame, frame[self.target] if y is None else y, persons), self._pseudonyms(persons)
+
+    def _of_file(self, path: Any) -> Any:
+        """A file as a data frame; entries of CSV are text, each of which is read by itself."""
+        import pandas as pd
+
+        if str(path).endswith(PARQUET):
+            return pd.read_parquet(path)
+        frame = pd.read_csv(path, dtype=str)
+        for name, column in self.model._features().columns.items():
+            if name in frame and isinstance(column, DateRange):
+                frame[name] = pd.to_datetime(frame[name], errors="coerce", format="ISO8601", utc=True)
+            elif name in frame and isinstance(column, NumberRange):
+                frame[name] = numbers_of(as_array(frame[name]))
+        classes = getattr(self.model, "classes_", ())
+        if self.target in frame and not any(isinstance(label, str) for label in classes):
+            frame[self.target] = numbers_of(as_array(frame[self.target]))
+        return frame
+
+    def _pseudonyms(self, persons: Any) -> NDArray[np.uint64]:
+        """A number for each name, the same in all partitions; each record without a name is a person of its own."""
+        if persons is None:
+            return np.empty(0, np.uint64)
+        names = column_of(as_array(persons))
+        known = set(names[~missing_among(names)].tolist())
+        if not all(isinstance(name, (str, int, float)) for name in known):
+            raise TypeError("Found names of persons that are neither numbers nor texts, which partitions need.")
+        texts = (f"'{name}" if isinstance(name, str) else repr(name) if name % 1 else str(int(name)) for name in known)
+        digests = (hashlib.blake2b(text.encode(), digest_size=8, key=self.key).digest() for text in texts)
+        return np.frombuffer(b"".join(digests), np.uint64)
+
+
+class Part(NamedTuple):
+    """Public facts of a partition that was read: its worker, and the number of its units; and pseudonyms of persons."""
+
+    worker: str
+    n_units: int
+    persons: NDArray[np.uint64]
+
+
+def _read(reading: Reading, calls: Sequence[Call], number: int, part: Any, y: Any = None) -> Part | Exception:
+    """Read a partition, keep it here and make the calls of earlier rounds; errors are answers: Dask logs those raised.
+
+    Errors of the door name columns and types; those of other code have a fixed text.
+    """
+    try:
+        records, persons = reading.records(part, y)
+        KEPT[reading.fit, number] = kept = Kept(records)
+        kept.brought_to(0, calls)
+        return Part(_here(), 0 if records is None else records.n_units, persons)
+    except Exception as error:
+        if type(error) in OF_THE_DOOR:
+            return type(error)(*error.args)
+        return TrainingStoppedError(STOPPED.format(type(reading.model).__name__))
+
+
+def _answered(fit: str, numbers: Sequence[int], first: int, calls: Sequence[Call]) -> Any:
+    """Sum of the answers of partitions to the last call; or the name of this worker, if it does not keep them all."""
+    kept = [KEPT.get((fit, number)) for number in numbers]
+    if any(one is None or not first <= one.done <= first + len(calls) for one in kept):
+        return _here()
+    try:
+        return functools.reduce(np.add, (one.brought_to(first, calls) for one in kept if one is not None))
+    except Exception:
+        return TrainingStoppedError(STOPPED.format("a model over partitions"))
+
+
+def _forget(fit: str) -> None:
+    for place in [place for place in KEPT if place[0] == fit]:
+        del KEPT[place]
+
+
+def _here() -> str:
+    from distributed import get_worker
+
+    return str(get_worker().address)
+
+
+# --- beside the caller ------------------------------------------------------------------------------------------------
+
+
+class PartitionedRecords:
+    """Records in training that workers keep, with the methods of ``TrainingRecords``.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    reading : Reading
+    parts : sequence of tuple
+        Delayed frames or files, with their targets where those are apart.
+    loss : Loss
+    """
+
+    def __init__(self, client: Any, reading: Reading, parts: Sequence[tuple[Any, ...]], loss: Loss) -> None:
+        self.loss, self.of_persons = loss, reading.groups is not None
+        self.assumptions: tuple[str, ...] = (TRUSTED.format(type(reading.model).__name__),)
+        self._client, self._reading, self._parts = client, reading, parts
+        self._calls: list[Call] = []
+        self._made = 0
+        self._workers: dict[int, str] = {}
+        self._threads: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        name = type(self._reading.model).__name__
+        try:
+            found = in_fixed_words(name, functools.partial(self._read_parts, range(len(self._parts))))
+            for one in found:
+                if isinstance(one, Exception):
+                    raise one
+            self.n_units = sum(one.n_units for one in found)
+            if self.n_units == 0:
+                raise ValueError(f"Found no record in {len(found)} partitions.")
+            self._check_persons([one.persons for one in found])
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._client.run(_forget, self._reading.fit, on_error="ignore")
+
+    def _check_persons(self, found: Sequence[NDArray[np.uint64]]) -> None:
+        """Raise if a person has records in two partitions: he would add to the sums twice."""
+        persons = np.concatenate(found)
+        if len(np.unique(persons)) < len(persons):
+            name = self._reading.groups
+            raise PrivacyError(
+                f"Found records of one person in several partitions, by the column {name!r}: the records of each "
+                f"person must be in one. Bring them together first: X = X.shuffle(on={name!r})."
+            )
+
+    def fingerprint(self) -> NDArray[np.uint64]:
+        return self._asked("fingerprint")
+
+    def sums(self, step: Array, partition: Partition) -> NDArray[np.int64]:
+        return self._asked("sums", step, partition)
+
+    def sums_along(self, constant: Array, way: float | None = None) -> NDArray[np.int64]:
+        return self._asked("sums_along", constant, way)
+
+    def advance(self, step: Array) -> None:
+        self._calls.append(("advance", (step,)))
+
+    def start_at(self, constant: Array, way: float) -> None:
+        self._calls.append(("start_at", (constant, way)))
+
+    def move_along(self, constant: Array, way: float) -> None:
+        self._calls.append(("move_along", (constant, way)))
+
+    def _asked(self, name: str, *arguments: Any) -> NDArray[Any]:
+        """Sum of all answers to a call. Calls without an answer are sent with the next one that has one."""
+        self._calls.append((name, arguments))
+        total: Any = 0
+        missing = list(self._workers)
+        for _ in range(MOST_LOSSES):
+            shares = self._shares(missing)
+            missing, lost = [], list[int]()
+            for (worker, numbers), answer in zip(shares, self._answers(shares)):
+                if isinstance(answer, Exception):
+                    raise answer
+                if not isinstance(answer, str):
+                    total = total + answer
+                    continue
+                missing += numbers
+                if answer == worker or worker not in self._client.nthreads():
+                    lost += numbers
+            if not missing:
+                self._made = len(self._calls)
+                return np.asarray(total)
+            self._read_parts(lost)
+        raise TrainingStoppedError(
+            f"Found partitions that were lost {MOST_LOSSES} times in one round. Give workers more memory, or cut the "
+            "table into more partitions."
+        )
+
+    def _answers(self, shares: Sequence[tuple[str, list[int]]]) -> list[Any]:
+        """Answers to the calls that were not made, each computed where the partitions are if that worker is there."""
+        calls, fit = self._calls[self._made :], self._reading.fit
+        futures = [
+            self._client.submit(
+                _answered, fit, numbers, self._made, calls, workers=[worker], allow_other_workers=True, pure=False
+            )
+            for worker, numbers in shares
+        ]
+        return list(self._client.gather(futures))
+
+    def _shares(self, numbers: Sequence[int]) -> list[tuple[str, list[int]]]:
+        """Partitions of each thread of each worker."""
+        threads = self._threads
+        by_worker: dict[str, list[int]] = {}
+        for number in numbers:
+            by_worker.setdefault(self._workers[number], []).append(number)
+        return [
+            (worker, share)
+            for worker, mine in by_worker.items()
+            for first in range(threads.get(worker, 1))
+            if (share := mine[first :: threads.get(worker, 1)])
+        ]
+
+    def _read_parts(self, numbers: Sequence[int]) -> list[Any]:
+        """Let workers read partitions, and make the calls that were made before."""
+        from dask import delayed
+
+        read = functools.partial(_read, self._reading, self._calls[: self._made])
+        tasks = [delayed(read, pure=False)(number, *self._parts[number]) for number in numbers]
+        found: list[Any] = self._client.gather(self._client.compute(tasks))
+        self._threads = self._client.nthreads()
+        self._workers |= {number: one.worker for number, one in zip(numbers, found) if isinstance(one, Part)}
+        return found
+
+
+def partitioned(model: Any, X: Any, y: Any, groups: Any = None) -> PartitionedRecords:
+    """Records in partitions, which are read as they are entered and forgotten in the end.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other containers or targets than partitions have, and without a client of Dask.
+    """
+    is_frame_of_dask = hasattr(X, "to_delayed") and hasattr(X, "columns")
+    if not (is_frame_of_dask or isinstance(X, (list, tuple))):
+        raise TypeError(
+            f"Found X of type {type(X).__name__} of Dask; a DataFrame of Dask, delayed frames or files are needed: "
+            "X.to_dask_dataframe(columns=[...])."
+        )
+    parts: list[tuple[Any, ...]] = [(part,) for part in (X.to_delayed() if is_frame_of_dask else X)]
+    if is_frame_of_dask and hasattr(y, "to_delayed"):
+        targets = y.to_delayed()
+        if len(targets) != len(parts):
+            raise ValueError(
+                f"Found {len(parts)} partitions of X and {len(targets)} of y; y as a column of X is needed."
+            )
+        parts = [(*part, target) for part, target in zip(parts, targets)]
+    elif not isinstance(y, str):
+        raise TypeError(f"Found y of type {type(y).__name__} for partitions; the name of a column of X is needed.")
+    elif y in model._features():
+        raise ValueError(f"Found the target {y!r} among the features of the schema. Give target={y!r} to the model.")
+    if not isinstance(groups, str | None):
+        raise TypeError(
+            f"Found groups of type {type(groups).__name__} for partitions; the name of a column of X is needed, whose "
+            "persons have all of their records in one partition: X = X.shuffle(on=name)."
+        )
+    loss, _ = model._loss_and_targets(np.empty(0))
+    model = copy.copy(model)
+    model.noise_seed = None
+    target = y if isinstance(y, str) else None
+    reading = Reading(secrets.token_hex(16), model, target, groups, secrets.token_bytes(16))
+    return PartitionedRecords(_client(), reading, parts, loss)
+
+
+def _client() -> Any:
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError:
+        raise ValueError(
+            "Found partitions and no client of Dask: distributed.Client(address), or Client(n_workers=2) for this "
+            "machine, is needed before."
+        ) from None

@@ -1,0 +1,172 @@
+"""Boosting on a Dask cluster of three processes, told as JSON: ``python -m tests.boosting.over_partitions``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import tempfile
+from pathlib import Path
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from dask import delayed
+from distributed import Client, LocalCluster
+
+from sklearn_dpsearch.boosting import partitions
+
+from .models import MODELS, STARTS, TABLE
+
+
+def make(kind, **changed):
+    return MODELS[kind](**{"random_state": 0, "noise_seed": 0, "max_iter": 8, **changed})
+
+
+def same(one, other):
+    """Whether two models are the same, bit for bit."""
+    facts = [
+        (model.n_iter_, model.feature_importances_.tobytes(), [step.tobytes() for step in model.weights_],
+         getattr(model, "init_weights_", [0])[-1])
+        for model in (one, other)
+    ]  # fmt: skip
+    return facts[0] == facts[1]
+
+
+def cut(n, table=TABLE):
+    return dd.from_pandas(table, npartitions=n, sort=False)
+
+
+def in_all_ways(kind):
+    """Whether each way to hand over partitions leads to the model of one process."""
+    target = make(kind).target
+    here = make(kind).fit(TABLE, TABLE[target])
+    started = make(kind, init=STARTS[kind]).fit(TABLE, TABLE[target])
+    frames = cut(4)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [str(Path(folder) / name) for name in ("1.csv", "2.parquet", "3.csv")]
+        for file, part in zip(files, np.array_split(np.arange(len(TABLE)), 3)):
+            rows = TABLE.iloc[part]
+            rows.to_csv(file, index=False) if file.endswith("csv") else rows.to_parquet(file)
+        from_files = make(kind).fit(files, target)
+    return {
+        "a column": same(make(kind).fit(frames, target), here),
+        "files": same(from_files, here),
+        "a public start": same(make(kind, init=STARTS[kind]).fit(frames, target), started),
+    }
+
+
+def in_other_ways(kind):
+    target, frames = make(kind).target, cut(4)
+    here = make(kind).fit(TABLE, TABLE[target])
+    few = TABLE[TABLE["age"] < 30]
+    return {
+        "one partition": same(make(kind).fit(cut(1), target), here),
+        "a series": same(make(kind).fit(frames, frames[target]), here),
+        "delayed frames": same(make(kind).fit([delayed(TABLE[:250]), delayed(TABLE[250:])], target), here),
+        "empty partitions": same(
+            make(kind).fit(frames[frames["age"] < 30], target), make(kind).fit(few, few[target])
+        ),
+        "other noise for other records": not same(make(kind).fit(frames[frames["age"] > 11], target), here),
+    }  # fmt: skip
+
+
+def after_losses(client):
+    """Whether a model is the same although workers are killed before some of its rounds, and how often one was."""
+    found, answers = {}, partitions.PartitionedRecords._answers
+    for kind, start, when in (("two classes", None, (5,)), ("numbers", STARTS["numbers"], (3,))):
+        target, asked, killed = make(kind).target, [], []
+
+        def lossy(self, shares, asked=asked, killed=killed, when=when):
+            asked.append(shares)
+            if len(asked) in when:
+                worker, pid = next(iter(client.run(os.getpid).items()))
+                os.kill(pid, signal.SIGKILL)
+                killed.append(worker)
+            return answers(self, shares)
+
+        partitions.PartitionedRecords._answers = lossy
+        model = make(kind, init=start).fit(cut(4), target)
+        partitions.PartitionedRecords._answers = answers
+        here = make(kind, init=start).fit(TABLE, TABLE[target])
+        found[kind] = same(model, here) and len(killed) == len(when)
+    return found
+
+
+def lazy():
+    """Whether predictions for a frame of Dask are computed later, and are those of one process."""
+    found, frame = {}, cut(3)
+    for kind in MODELS:
+        model = make(kind).fit(TABLE, TABLE[make(kind).target])
+        later = model.predict(frame)
+        found[kind] = isinstance(later, dd.Series) and later.compute().tolist() == model.predict(TABLE).tolist()
+        if kind != "numbers":
+            chances = model.predict_proba(frame)
+            found[kind] &= chances.columns.tolist() == model.classes_.tolist()
+            found[kind] &= np.array_equal(chances.compute().to_numpy(), model.predict_proba(TABLE))
+    return found
+
+
+def persons():
+    table = TABLE.assign(who=[f"person {number % 100}" for number in range(len(TABLE))])
+    here = make("numbers").fit(TABLE, TABLE["price"], groups=table["who"])
+    together = cut(4, table).shuffle(on="who")
+    model = make("numbers").fit(together, "price", groups="who")
+    typed = table.assign(who=np.arange(len(table)) // 200)  # one partition has doubles, the others whole numbers
+    halves = [delayed(typed[:300]), delayed(typed[300:].assign(who=typed["who"][300:].astype(float)))]
+    return {
+        "same": same(model, here) and model.privacy_spent_.unit == "person",
+        "apart": error(lambda: make("numbers").fit(cut(4, table), "price", groups="who")),
+        "apart as other types": error(lambda: make("numbers").fit(halves, "price", groups="who")),
+    }
+
+
+def error(work):
+    try:
+        work()
+    except Exception as found:
+        return f"{type(found).__name__}: {found}"
+    return None
+
+
+def unreadable():
+    """A file that pandas cannot read, and quotes in its error: a subclass of ValueError."""
+    path = Path(tempfile.gettempdir()) / f"unreadable {os.getpid()}.csv"
+    path.write_bytes(b"age,pay\n\xffsecret bytes,high\n")
+    return path
+
+
+def refused():
+    frame, model = cut(2), make("two classes")
+    wrong = pd.concat([TABLE[:10], TABLE[:1].assign(pay="a label of nobody else")])
+    return {
+        "no column": error(lambda: model.fit(frame, "wages")),
+        "labels elsewhere": error(lambda: model.fit(frame, TABLE["pay"])),
+        "an array": error(lambda: model.fit(frame[["age"]].to_dask_array(), "pay")),
+        "persons elsewhere": error(lambda: model.fit(frame, "pay", groups=TABLE["pay"])),
+        "fewer partitions of y": error(lambda: model.fit(frame, cut(3)["pay"])),
+        "no records": error(lambda: model.fit(frame[frame["age"] > 1000], "pay")),
+        "an undeclared label": error(lambda: model.fit(cut(2, wrong), "pay")),
+        "no text": error(lambda: model.fit([str(unreadable())], "pay")),
+        "no file": error(lambda: model.fit(["a secret.csv"], "pay")),
+        "a target among features": error(lambda: make("numbers", target=None, bounds_y=(0, 1)).fit(frame, "price")),
+        "large delta": error(
+            lambda: make("two classes", target_mu=None, target_epsilon=1.0, target_delta=0.1).fit(frame, "pay")
+        ),
+    }
+
+
+if __name__ == "__main__":
+    with (
+        LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        told = {
+            "same": {**{kind: in_all_ways(kind) for kind in MODELS}, "other ways": in_other_ways("two classes")},
+            "lazy": lazy(),
+            "persons": persons(),
+            "refused": refused(),
+            "after losses": after_losses(client),  # last: each leaves a worker less, for a while
+            "left": sum(client.run(lambda: len(partitions.KEPT)).values()),
+        }
+    print(json.dumps(told))

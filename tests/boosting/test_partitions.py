@@ -1,0 +1,165 @@
+"""Partitions that never move: the model of one process, whatever the cut, and whichever workers are lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.boosting.cells import WHOLE
+from sklearn_dpsearch.boosting.partitions import Kept, PartitionedRecords, Reading, is_partitioned
+from sklearn_dpsearch.privacy import PrivacyError
+
+from .models import MODELS, STARTS, TABLE
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def told():
+    """What a script that starts a cluster prints last, and all that its processes write."""
+    pytest.importorskip("distributed")
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.boosting.over_partitions"],
+        capture_output=True, text=True, cwd=ROOT, timeout=550,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    return {**json.loads(run.stdout.splitlines()[-1]), "written": run.stdout + run.stderr}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [*MODELS, "other ways"])
+def test_weights_are_those_of_one_process_for_any_cut(told, kind):
+    assert told["same"][kind] == dict.fromkeys(told["same"][kind], True)
+    assert len(told["same"][kind]) == (5 if kind == "other ways" else 3)
+
+
+@pytest.mark.slow
+def test_lost_partitions_are_read_again_and_change_nothing(told):
+    assert told["after losses"] == {"two classes": True, "numbers": True}
+
+
+@pytest.mark.slow
+def test_predictions_for_frames_of_dask_are_lazy_and_the_same(told):
+    assert told["lazy"] == dict.fromkeys(MODELS, True)
+
+
+@pytest.mark.slow
+def test_persons_must_be_in_one_partition_each(told):
+    assert told["persons"]["same"]
+    for name in ("apart", "apart as other types"):
+        assert told["persons"][name].startswith("PrivacyError: Found records of one person in several partitions")
+        assert "X = X.shuffle(on='who')" in told["persons"][name]
+
+
+@pytest.mark.slow
+def test_wrong_partitions_are_refused_and_no_record_is_written_anywhere(told):
+    found = told["refused"]
+    assert all(found.values()), found
+    assert "missing from the table" in found["no column"]
+    assert "the name of a column" in found["labels elsewhere"]
+    assert "to_dask_dataframe" in found["an array"]
+    assert "shuffle" in found["persons elsewhere"]
+    assert "2 partitions of X and 3 of y" in found["fewer partitions of y"]
+    assert "no record in 2 partitions" in found["no records"]
+    assert "among the declared classes" in found["an undeclared label"]
+    assert found["no file"].startswith("TrainingStoppedError")
+    assert found["no text"] == found["no file"]
+    assert "Give target='price'" in found["a target among features"]
+    assert "target_delta" in found["large delta"]
+    assert "a label of nobody else" not in told["written"]
+    assert "secret bytes" not in told["written"]
+    assert "0xff" not in told["written"]
+    assert told["left"] == 0
+
+
+def test_partitions_are_known_by_their_kind_alone():
+    assert is_partitioned(["a.csv", Path("b.parquet")])
+    for X in (TABLE, TABLE.to_numpy(), [], [[1.0, 2.0]], ["a.csv", 1.0], None):
+        assert not is_partitioned(X)
+
+
+@pytest.mark.slow  # it imports Dask
+def test_partitions_need_a_client_before_anything_is_read():
+    pytest.importorskip("distributed")
+    with pytest.raises(ValueError, match="no client of Dask"):
+        MODELS["two classes"]().fit(["nowhere.csv"], "pay")
+
+
+def test_a_call_that_comes_twice_is_made_once():
+    """A cluster repeats a task whose answer was lost: a step must not be added a second time."""
+    model = MODELS["numbers"]()
+    kept, other = (Kept(model._records(TABLE, TABLE["price"])) for _ in range(2))
+    calls = [("sums", (np.array([[step]]), WHOLE)) for step in (0.0, 2.5, 0.25)]
+    answers = [kept.brought_to(number, [call]) for number, call in enumerate(calls)]
+    np.testing.assert_array_equal(kept.brought_to(2, calls[2:]), answers[2])
+    np.testing.assert_array_equal(kept.records.outputs, 2.75)
+    np.testing.assert_array_equal(other.brought_to(0, calls), answers[2])  # one that was read again
+    assert not np.array_equal(answers[1], answers[2])
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_records_have_one_fingerprint_in_any_order_and_cut(kind):
+    """So that a seed of noise, for tests, gives one process and any partitions the same noise."""
+    model = MODELS[kind](init=STARTS[kind])
+    target = TABLE[model.target]
+    model._loss_and_targets(target.to_numpy())
+    persons = np.arange(len(TABLE)) // 7
+
+    def found(rows, **given):
+        groups = persons[rows] if given else None
+        return model._records(TABLE.iloc[rows], target.iloc[rows], groups).fingerprint()
+
+    rows = np.random.default_rng(0).permutation(len(TABLE))
+    for given in ({}, {"persons": True}):
+        cut = [found(rows[persons[rows] % 3 == part], **given) for part in range(3)]
+        np.testing.assert_array_equal(found(np.arange(len(TABLE)), **given), sum(cut))
+    whole = found(np.arange(len(TABLE)))
+    assert len(set(whole.tolist())) == 4
+    assert not np.any(whole == found(np.arange(1, len(TABLE))))
+    assert not np.any(whole == found(np.arange(len(TABLE)), persons=True))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_each_entry_of_a_file_is_read_by_itself(kind, tmp_path):
+    """One text among numbers would make texts of all, in that file alone."""
+    model = MODELS[kind]()
+    table = TABLE[:50].astype({"age": object}).copy()
+    table.loc[7, "age"] = "unknown"
+    table.to_csv(tmp_path / "table.csv", index=False)
+    TABLE[:50].to_parquet(tmp_path / "table.parquet")
+    model._loss_and_targets(np.empty(0))
+    expected = TABLE[:50].copy()
+    for name in ("table.parquet", "table.csv"):
+        records, _ = Reading("fit", model, model.target, None, b"key").records(str(tmp_path / name))
+        here = model._records(expected, expected[model.target])
+        np.testing.assert_array_equal(records.fingerprint(), here.fingerprint())
+        expected.loc[7, "age"] = np.nan
+
+
+def test_persons_have_one_pseudonym_in_all_partitions():
+    def pseudonyms(names, key=b"key"):
+        return Reading("fit", MODELS["numbers"](), None, "who", key)._pseudonyms(np.array(names, dtype=object))
+
+    for names in ([1.0, None, np.nan], [True], [1, 1]):
+        assert pseudonyms(names).tolist() == pseudonyms([1]).tolist()
+    assert len(set(pseudonyms(["1", 1, 1.5, "a", 2**63, float(2**60)]).tolist())) == 6
+    assert pseudonyms(["a"]).tolist() != pseudonyms(["a"], b"another").tolist()
+    with pytest.raises(TypeError, match="neither numbers nor texts"):
+        pseudonyms([("a", "b"), "c"])
+
+
+def test_a_person_in_two_partitions_is_refused():
+    given = Reading("fit", MODELS["numbers"](), "price", "who", b"key")
+    records = PartitionedRecords(None, given, [], None)
+    records._check_persons([np.array([1, 2], np.uint64), np.array([3], np.uint64)])
+    with pytest.raises(PrivacyError, match="several partitions"):
+        records._check_persons([np.array([1, 2], np.uint64), np.array([2], np.uint64)])
+
+
+def test_the_key_of_persons_is_not_shown():
+    assert "a key" not in repr(Reading("fit", MODELS["numbers"](), None, "who", b"a key"))
