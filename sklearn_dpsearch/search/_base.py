@@ -83,6 +83,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
     scoring: str | Scorer | None = None
     guarantee: Declared | None = None
     n_jobs: int | None = None
+    pre_dispatch: int | str = "2*n_jobs"
     error_score: float | str = np.nan
     verbose: int = 0
     random_state: int | np.random.RandomState | None = None
@@ -100,6 +101,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         "score_noise": [StrOptions({"match"}), Guarantee],
         "guarantee": [None, Guarantee, callable],
         "n_jobs": [None, numbers.Integral],
+        "pre_dispatch": [numbers.Integral, str],
         "error_score": [numbers.Real, StrOptions({"raise"})],
         "verbose": ["verbose"],
         "random_state": ["random_state"],

@@ -109,7 +109,7 @@ def starting(checkpoint: Any, random_state: int | np.random.RandomState | None) 
 #: Number of candidates drawn to recognise a space, and the seed for that, independent of the search's candidates.
 PROBES, PROBING = 32, 0
 #: Arguments without effect on the release, and arguments that are compared in another way.
-FREE = frozenset({"checkpoint", "verbose", "n_jobs", "ledger"})
+FREE = frozenset({"checkpoint", "verbose", "n_jobs", "pre_dispatch", "ledger"})
 COMPARED = frozenset({"estimator", "param_distributions", "param_grid"})
 #: Libraries on which rounding and generators depend.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "torch", "skorch", "diffprivlib")

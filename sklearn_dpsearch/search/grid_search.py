@@ -61,6 +61,8 @@ class DPGridSearchCV(BasePrivateSearch):
         Guarantee of one fit, on the caller's word.
     n_jobs : int, optional
         As in scikit-learn; one task per part.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's searches have it.
     error_score : float, default=nan
         Score on a part of a candidate that fails there; nan is 0, the worst.
     verbose : int, default=0

@@ -69,6 +69,8 @@ class DPRandomSearchCV(BasePrivateSearch):
         Guarantee of one fit, on the caller's word: a guarantee, or a callable (estimator, n_samples) to guarantee.
     n_jobs : int, optional
         As in scikit-learn.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's searches have it.
     error_score : float, default=nan
         Score of a candidate that fails; nan is the worst.
     verbose : int, default=0

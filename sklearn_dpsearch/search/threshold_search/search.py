@@ -65,6 +65,8 @@ class DPThresholdSearchCV(BasePrivateSearch):
         Guarantee of one fit, on the caller's word.
     n_jobs : int, optional
         As in scikit-learn. With a number, workers run ahead, and the first success in the order of drawing counts.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Without effect: a candidate holds no copy of the records before it runs. As scikit-learn's searches have it.
     error_score : float, default=nan
         Score of a candidate that fails; nan is the worst.
     verbose : int, default=0
