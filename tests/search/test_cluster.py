@@ -135,6 +135,23 @@ def test_a_search_on_a_cluster_that_grows_and_loses_all_its_workers_is_the_same_
     assert told["after the loss of all"]
 
 
+@pytest.mark.slow
+@FULL
+def test_nothing_private_is_left_on_a_cluster_whatever_happens():
+    told, written = told_by("left_on_a_cluster")
+    assert told["on the disk meanwhile"]
+    assert told["failures"] == {
+        "leaking": "LeakingEstimatorError",
+        "unwritable estimator": "PrivacyError",
+        "unreadable estimator": "PrivateProcessError",
+        "unwritable model": "PrivacyError",
+        "unreadable model": "PrivateProcessError",
+    }
+    assert told["left"] == 0
+    assert told["on the disk"] == told["in the state"] == []
+    assert not [mark for mark in ("blabbed", "0.12345678", "canary", "Run(score", "Split(") if mark in written]
+
+
 def test_an_untested_backend_costs_nothing():
     kind = type("RayBackend", (Growing,), {"__module__": "ray.util.joblib.ray_backend"})
     register_parallel_backend("untested", kind)
