@@ -282,7 +282,7 @@ def test_training_on_goes_on_from_the_same_net_alone(tmp_path, at_every_step):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["momentum", "adam", "rmsprop"])
+@pytest.mark.parametrize("kind", ["momentum", "adam", "nesterov"])
 def test_training_on_goes_on_with_what_the_optimizer_had_kept_before(kind, tmp_path, at_every_step):
     stored = pickle.dumps(NETS[kind](random_state=1).fit(X, y))
 
