@@ -16,7 +16,7 @@ import secrets
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,15 +35,13 @@ from .rounds import TrainingRecords
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
-Method = TypeVar("Method", bound=Callable[..., Any])
 #: Name of a method of ``TrainingRecords``, and its arguments.
 Call = tuple[str, tuple[Any, ...]]
-#: Ends of names of files that pandas reads as Parquet; others are CSV.
-PARQUET = (".parquet", ".pq")
 #: Times that a partition is read again before the fit is given up.
 MOST_LOSSES = 5
 #: Types of errors that name columns and types alone; subclasses of other libraries may quote a record.
 OF_THE_DOOR = (ValueError, TypeError, KeyError, NoNumberError)
+MORE_MEMORY = "Give workers more memory, or cut the table into more partitions."
 TRUSTED = (
     "{}: the workers that hold partitions, their scheduler and the connections are trusted as the caller is: exact "
     "sums of cells go to the caller, who adds the noise."
@@ -61,21 +59,18 @@ def _is_of_dask(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(value, "dask")
 
 
-def lazy_on_partitions(method: Method) -> Method:
+def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
     """Let a method of a fitted model answer lazily for a DataFrame of Dask, partition by partition."""
 
     @functools.wraps(method)
     def answer(self: Any, X: Any) -> Any:
         if not is_partitioned(X):
             return method(self, X)
-        if not hasattr(X, "map_partitions") or not hasattr(X, "columns"):
-            raise TypeError(
-                f"Found X as a {type(X).__name__} of partitions; a DataFrame of Dask is needed for predictions: "
-                "dask.dataframe.read_csv, read_parquet or from_delayed."
-            )
+        if not hasattr(X, "columns"):
+            raise TypeError(f"Found a {type(X).__name__} of partitions; predictions need a DataFrame of Dask.")
         return X.map_partitions(_predicted, self, method.__name__, meta=_predicted(X._meta, self, method.__name__))
 
-    return answer  # type: ignore[return-value]
+    return answer
 
 
 def _predicted(frame: Any, model: Any, method: str) -> Any:
@@ -150,7 +145,7 @@ class Reading:
         """A file as a data frame; entries of CSV are text, each of which is read by itself."""
         import pandas as pd
 
-        if str(path).endswith(PARQUET):
+        if str(path).endswith((".parquet", ".pq")):
             return pd.read_parquet(path)
         frame = pd.read_csv(path, dtype=str)
         for name, column in self.model._features().columns.items():
@@ -242,14 +237,12 @@ class PartitionedRecords:
         self.assumptions: tuple[str, ...] = (TRUSTED.format(type(reading.model).__name__),)
         self._client, self._reading, self._parts = client, reading, parts
         self._calls: list[Call] = []
-        self._made = 0
-        self._workers: dict[int, str] = {}
-        self._threads: dict[str, int] = {}
+        self._made, self._workers, self._threads = 0, dict[int, str](), dict[str, int]()
 
     def __enter__(self) -> Self:
-        name = type(self._reading.model).__name__
         try:
-            found = in_fixed_words(name, functools.partial(self._read_parts, range(len(self._parts))))
+            work = functools.partial(self._read_parts, range(len(self._parts)))
+            found = in_fixed_words(type(self._reading.model).__name__, work)
             for one in found:
                 if isinstance(one, Exception):
                     raise one
@@ -269,10 +262,9 @@ class PartitionedRecords:
         """Raise if a person has records in two partitions: he would add to the sums twice."""
         persons = np.concatenate(found)
         if len(np.unique(persons)) < len(persons):
-            name = self._reading.groups
             raise PrivacyError(
-                f"Found records of one person in several partitions, by the column {name!r}: the records of each "
-                f"person must be in one. Bring them together first: X = X.shuffle(on={name!r})."
+                "Found records of one person in several partitions; they must be in one: "
+                f"X = X.shuffle(on={self._reading.groups!r})."
             )
 
     def fingerprint(self) -> NDArray[np.uint64]:
@@ -314,10 +306,7 @@ class PartitionedRecords:
                 self._made = len(self._calls)
                 return np.asarray(total)
             self._read_parts(lost)
-        raise TrainingStoppedError(
-            f"Found partitions that were lost {MOST_LOSSES} times in one round. Give workers more memory, or cut the "
-            "table into more partitions."
-        )
+        raise TrainingStoppedError(f"Found partitions that were lost {MOST_LOSSES} times in a round. {MORE_MEMORY}")
 
     def _answers(self, shares: Sequence[tuple[str, list[int]]]) -> list[Any]:
         """Answers to the calls that were not made, each computed where the partitions are if that worker is there."""
@@ -332,15 +321,14 @@ class PartitionedRecords:
 
     def _shares(self, numbers: Sequence[int]) -> list[tuple[str, list[int]]]:
         """Partitions of each thread of each worker."""
-        threads = self._threads
         by_worker: dict[str, list[int]] = {}
         for number in numbers:
             by_worker.setdefault(self._workers[number], []).append(number)
         return [
             (worker, share)
             for worker, mine in by_worker.items()
-            for first in range(threads.get(worker, 1))
-            if (share := mine[first :: threads.get(worker, 1)])
+            for first in range(self._threads.get(worker, 1))
+            if (share := mine[first :: self._threads.get(worker, 1)])
         ]
 
     def _read_parts(self, numbers: Sequence[int]) -> list[Any]:
@@ -363,6 +351,8 @@ def partitioned(model: Any, X: Any, y: Any, groups: Any = None) -> PartitionedRe
     TypeError, ValueError
         For other containers or targets than partitions have, and without a client of Dask.
     """
+    from distributed import get_client
+
     is_frame_of_dask = hasattr(X, "to_delayed") and hasattr(X, "columns")
     if not (is_frame_of_dask or isinstance(X, (list, tuple))):
         raise TypeError(
@@ -389,18 +379,6 @@ def partitioned(model: Any, X: Any, y: Any, groups: Any = None) -> PartitionedRe
     loss, _ = model._loss_and_targets(np.empty(0))
     model = copy.copy(model)
     model.noise_seed = None
-    target = y if isinstance(y, str) else None
-    reading = Reading(secrets.token_hex(16), model, target, groups, secrets.token_bytes(16))
-    return PartitionedRecords(_client(), reading, parts, loss)
-
-
-def _client() -> Any:
-    from distributed import get_client
-
-    try:
-        return get_client()
-    except ValueError:
-        raise ValueError(
-            "Found partitions and no client of Dask: distributed.Client(address), or Client(n_workers=2) for this "
-            "machine, is needed before."
-        ) from None
+    named = y if isinstance(y, str) else None
+    reading = Reading(secrets.token_hex(16), model, named, groups, secrets.token_bytes(16))
+    return PartitionedRecords(get_client(), reading, parts, loss)

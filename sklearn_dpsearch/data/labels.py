@@ -111,6 +111,8 @@ def targets_like(y: Any, classes: Sequence[Any] | None, numeric: bool) -> Any:
         Whether all have to be numbers.
     """
     library = library_of(y)
+    if isinstance(y, str):
+        raise refused(y, "y")
     if library == "builtins":
         return numbers_in(y, "y") if numeric else labels_in(y, classes)
     if library in ("numpy", "torch") or is_frame(y):

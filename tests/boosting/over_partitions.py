@@ -14,6 +14,7 @@ import pandas as pd
 from dask import delayed
 from distributed import Client, LocalCluster
 
+from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.boosting import partitions
 
 from .models import MODELS, STARTS, TABLE
@@ -138,6 +139,7 @@ def unreadable():
 
 def refused():
     frame, model = cut(2), make("two classes")
+    search = DPRandomSearchCV(MODELS["two classes"](target_mu=None), "auto", epsilon=1.0, delta=1e-6)
     wrong = pd.concat([TABLE[:10], TABLE[:1].assign(pay="a label of nobody else")])
     return {
         "no column": error(lambda: model.fit(frame, "wages")),
@@ -147,6 +149,9 @@ def refused():
         "fewer partitions of y": error(lambda: model.fit(frame, cut(3)["pay"])),
         "no records": error(lambda: model.fit(frame[frame["age"] > 1000], "pay")),
         "an undeclared label": error(lambda: model.fit(cut(2, wrong), "pay")),
+        "a search": error(lambda: search.fit(frame, "pay")),
+        "a search of files": error(lambda: search.fit(["a.csv", "b.csv"], "pay")),
+        "nothing spent": str(not hasattr(search, "privacy_spent_")),
         "no text": error(lambda: model.fit([str(unreadable())], "pay")),
         "no file": error(lambda: model.fit(["a secret.csv"], "pay")),
         "a target among features": error(lambda: make("numbers", target=None, bounds_y=(0, 1)).fit(frame, "price")),

@@ -71,6 +71,9 @@ def test_wrong_partitions_are_refused_and_no_record_is_written_anywhere(told):
     assert found["no text"] == found["no file"]
     assert "Give target='price'" in found["a target among features"]
     assert "target_delta" in found["large delta"]
+    assert "only boosting's own fit trains" in found["a search"]
+    assert found["a search of files"].startswith("TypeError: Found y of type str")
+    assert found["nothing spent"] == "True"
     assert "a label of nobody else" not in told["written"]
     assert "secret bytes" not in told["written"]
     assert "0xff" not in told["written"]
@@ -86,7 +89,7 @@ def test_partitions_are_known_by_their_kind_alone():
 @pytest.mark.slow  # it imports Dask
 def test_partitions_need_a_client_before_anything_is_read():
     pytest.importorskip("distributed")
-    with pytest.raises(ValueError, match="no client of Dask"):
+    with pytest.raises(ValueError, match="No global client found"):
         MODELS["two classes"]().fit(["nowhere.csv"], "pay")
 
 
