@@ -2,12 +2,13 @@
 
     python examples/benchmarks/persons.py                         # the breast cancer table of scikit-learn: seconds
     python examples/benchmarks/persons.py --data FOLDER --fits 5  # Adult and credit default
+    python examples/benchmarks/persons.py --data FOLDER --fits 2 --nets --epsilon 1  # of DPTabularClassifier
     python examples/benchmarks/persons.py --time 1_000_000 100_000  # seconds of fits on made-up records of persons
 
 FOLDER is that of ``tables.py``. Persons are made up: numbers of records are drawn until all records have a person, and
 records are dealt out at random. Rows: every record counts as a person (more persons than there are: what could be
 reached), ``fit(X, y, groups=persons)``, one record of each person, drawn at random, and the noise with which
-``for_group`` gives the guarantee for the largest number of records. Boosting at its defaults, δ = 1e-5.
+``for_group`` gives the guarantee for the largest number of records. Models at their defaults, δ = 1e-5.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tables import DELTA, Table, tables
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.boosting.base import calibrated_mu
+from sklearn_dpsearch.privacy import GaussianDP
 
 #: Numbers of records of one person: name ↦ draw.
 SIZES: dict[str, Callable[[np.random.Generator], int]] = {
@@ -43,36 +45,42 @@ def persons_of(n: int, draw: Callable[[np.random.Generator], int], rng: np.rando
     return rng.permutation(np.repeat(np.arange(len(sizes)), sizes)[:n])
 
 
-def fits(table: Table, persons: np.ndarray, epsilon: float, rng: np.random.Generator) -> Iterator[tuple[str, Any]]:
+def fits(
+    kind: Any, table: Table, persons: np.ndarray, epsilon: float, rng: np.random.Generator
+) -> Iterator[tuple[str, Any]]:
     """Fitted models by name."""
     X, y = table.train.drop(columns=table.target), table.train[table.target]
     budget = {"target_epsilon": epsilon, "target_delta": DELTA}
     mixed = rng.permutation(len(persons))
     one = mixed[np.unique(persons[mixed], return_index=True)[1]]
-    smaller = {"target_mu": calibrated_mu(epsilon, DELTA) / np.bincount(persons).max()}
+    group = GaussianDP(mu=calibrated_mu(epsilon, DELTA) / np.bincount(persons).max())
 
-    def model(**given: Any) -> DPGradientBoostingClassifier:
-        return DPGradientBoostingClassifier(table.schema, target=table.target, **given)
+    def model(**given: Any) -> Any:
+        return kind(table.schema, target=table.target, **given)
 
     yield "every record a person", model(**budget).fit(X, y)
     yield "groups=persons", model(**budget).fit(X, y, groups=persons)
     yield "one record of each", model(**budget).fit(X.iloc[one], y.iloc[one])
-    yield "for_group", model(**smaller).fit(X, y)
+    yield "for_group", model(**{**budget, "target_epsilon": group.epsilon_at(DELTA)}).fit(X, y)
 
 
 def compared(given: argparse.Namespace) -> None:
     """Print AUC and log loss of each way, means over fits."""
+    kind: Any = DPGradientBoostingClassifier
+    if given.nets:
+        from sklearn_dpsearch.nets import DPTabularClassifier as kind
+    epsilons = given.epsilon or (EPSILONS if given.data else EPSILONS[-1:])
     for table in tables(given.data):
         if table.name not in ("adult", "credit-default", "breast cancer"):
             continue
         X, y = table.test.drop(columns=table.target), table.test[table.target]
         for name, draw in SIZES.items():
-            for epsilon in EPSILONS if given.data else EPSILONS[-1:]:
+            for epsilon in epsilons:
                 found: dict[str, list[list[float]]] = {}
                 for seed in range(given.fits):
                     rng = np.random.default_rng(seed)
                     persons = persons_of(len(table.train), draw, rng)
-                    for way, model in fits(table, persons, epsilon, rng):
+                    for way, model in fits(kind, table, persons, epsilon, rng):
                         chances = model.predict_proba(X)[:, 1]
                         scores = [roc_auc_score(y == model.classes_[1], chances), log_loss(y, chances)]
                         found.setdefault(way, []).append(scores)
@@ -101,6 +109,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fits", type=int, default=1)
+    parser.add_argument("--nets", action="store_true", help="nets for tables in place of boosting")
+    parser.add_argument("--epsilon", type=float, nargs="+")
     parser.add_argument("--time", type=int, nargs=2, metavar=("RECORDS", "PERSONS"))
     given = parser.parse_args()
     if given.time:
