@@ -42,8 +42,8 @@ def test_what_is_stated_is_not_refuted():
     assert found().consistent
 
 
-def test_an_eighth_of_the_noise_is_exposed(monkeypatch):
-    monkeypatch.setattr(base, "noise_scale", lambda *given: noise_scale(*given) // 8)
+def test_a_sixteenth_of_the_noise_is_exposed(monkeypatch):
+    monkeypatch.setattr(base, "noise_scale", lambda *given: noise_scale(*given) // 16)
     assert not found().consistent
 
 
