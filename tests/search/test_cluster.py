@@ -101,7 +101,7 @@ def told_by(script):
     pytest.importorskip("distributed")
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", f"tests.search.{script}"],
-        capture_output=True, text=True, cwd=ROOT, timeout=300,
+        capture_output=True, text=True, cwd=ROOT, timeout=600,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout.splitlines()[-1]), run.stdout + run.stderr
