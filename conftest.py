@@ -17,6 +17,7 @@ OPTIONAL = {
     "sklearn_dpsearch/nets": "torch",
     "tests/adapters/opacus_net_of_a_script.py": "torch",
     "tests/adapters/opacus_nets.py": "torch",
+    "tests/boosting/over_partitions.py": "dask",
 }
 
 
