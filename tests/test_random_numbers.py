@@ -28,6 +28,7 @@ MAKE_GENERATORS = {
     "privacy/count_distributions/inverse_cdf.py": "K",
     "adapters/diffprivlib.py": "diffprivlib's own generators",
     "_process/random_generators.py": "generators of the operating system's state in each private process",
+    "boosting/partitions.py": "a key for names of persons",
     "nets/records.py": "users' augmentation: each record with seeds of its own",
     # public, or made-up records
     "nets/estimators/layers.py": "initial parameters",

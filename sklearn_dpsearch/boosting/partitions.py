@@ -27,7 +27,7 @@ from ..data.columns import NoNumberError, is_frame, names_of
 from ..data.labels import as_array, column_of, numbers_of
 from ..data.persons import missing_among
 from ..errors import PrivacyError, not_once
-from ..preprocessing.ranges import DateRange, NumberRange
+from ..preprocessing.ranges import NumberRange
 from .cells import Partition
 from .losses import Array, Loss
 from .rounds import TrainingRecords
@@ -142,16 +142,18 @@ class Reading:
         return self.model._records(frame, frame[self.target] if y is None else y, persons), self._pseudonyms(persons)
 
     def _of_file(self, path: Any) -> Any:
-        """A file as a data frame; entries of CSV are text, each of which is read by itself."""
+        """A file as a data frame, whose entries do not change each other.
+
+        A missing value leaves a column of whole numbers what it is; entries of CSV are text, each of which is read by
+        itself, also as a date: pandas would read all in the unit of the finest.
+        """
         import pandas as pd
 
         if str(path).endswith((".parquet", ".pq")):
-            return pd.read_parquet(path)
+            return pd.read_parquet(path, dtype_backend="numpy_nullable")
         frame = pd.read_csv(path, dtype=str)
         for name, column in self.model._features().columns.items():
-            if name in frame and isinstance(column, DateRange):
-                frame[name] = pd.to_datetime(frame[name], errors="coerce", format="ISO8601", utc=True)
-            elif name in frame and isinstance(column, NumberRange):
+            if name in frame and isinstance(column, NumberRange):
                 frame[name] = numbers_of(as_array(frame[name]))
         classes = getattr(self.model, "classes_", ())
         if self.target in frame and not any(isinstance(label, str) for label in classes):

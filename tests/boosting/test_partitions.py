@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.boosting.cells import WHOLE
 from sklearn_dpsearch.boosting.partitions import Kept, PartitionedRecords, Reading, is_partitioned
 from sklearn_dpsearch.privacy import PrivacyError
@@ -130,6 +133,7 @@ def test_records_have_one_fingerprint_in_any_order_and_cut(kind):
 @pytest.mark.parametrize("kind", MODELS)
 def test_each_entry_of_a_file_is_read_by_itself(kind, tmp_path):
     """One text among numbers would make texts of all, in that file alone."""
+    pytest.importorskip("pyarrow")
     model = MODELS[kind]()
     table = TABLE[:50].astype({"age": object}).copy()
     table.loc[7, "age"] = "unknown"
@@ -142,6 +146,32 @@ def test_each_entry_of_a_file_is_read_by_itself(kind, tmp_path):
         here = model._records(expected, expected[model.target])
         np.testing.assert_array_equal(records.fingerprint(), here.fingerprint())
         expected.loc[7, "age"] = np.nan
+
+
+@pytest.mark.parametrize("odd", ["2020-01-01T00:00:00.123456789", "10000-01-01", "x", ""])
+def test_no_date_of_a_file_decides_how_others_are_read(odd, tmp_path):
+    dates = ["2500-06-01", "1700-01-31", "2024-05-31T12:00:00+02:00", odd]
+    model = DPGradientBoostingClassifier({"day": (date(1600, 1, 1), date(2600, 1, 1))}, classes=[0, 1], target_mu=1.0)
+    model._loss_and_targets(np.empty(0))
+
+    def codes(rows):
+        pd.DataFrame({"day": rows, "label": 1}).to_csv(tmp_path / "table.csv", index=False)
+        return Reading("fit", model, "label", None, b"key").records(str(tmp_path / "table.csv"))[0]._codes
+
+    np.testing.assert_array_equal(codes(dates)[:, :3], codes(dates[:3]))
+    assert (codes(dates)[0, :3] < codes([""])[0]).all()  # none of them is missing
+
+
+def test_a_missing_name_of_a_file_leaves_others_what_they_are(tmp_path):
+    """As doubles the two names would be one."""
+    pytest.importorskip("pyarrow")
+    names = pd.array([2**62 + 1, 2**62 + 2, None], dtype="Int64")
+    pd.DataFrame({"a": [0.1, 0.2, 0.3], "who": names, "label": 1}).to_parquet(tmp_path / "table.parquet")
+    model = DPGradientBoostingClassifier({"a": (0.0, 1.0)}, classes=[0, 1], target_mu=1.0)
+    model._loss_and_targets(np.empty(0))
+    records, persons = Reading("fit", model, "label", "who", b"key").records(str(tmp_path / "table.parquet"))
+    assert len(set(persons.tolist())) == 2
+    assert records.n_units == 3
 
 
 def test_persons_have_one_pseudonym_in_all_partitions():
