@@ -21,7 +21,7 @@ from ..privacy._cached_property import cached_property
 from .engines import rounding
 from .named_tensors import Inputs, NamedTensors, each, joined, names_of, tensors_of
 from .randomness import Seed, reading_coins
-from .sampling import Persons
+from .sampling import RecordsOfPersons
 
 CPU = torch.device("cpu")
 #: Records at once whose norms are computed, or that are read for a digest: few enough for a cache.
@@ -48,14 +48,14 @@ class Records(ABC):
         Of the shape and kind of records, on the device.
     stacks : bool
         Whether several nets can train on them at once: every reading of a record is equal.
-    persons : Persons or None
+    persons : RecordsOfPersons or None
         Persons who are drawn in place of records; None: each record by itself.
     """
 
     inputs: Inputs
     targets: torch.Tensor
     stacks: bool
-    persons: Persons | None = None
+    persons: RecordsOfPersons | None = None
 
     @staticmethod
     def of(inputs: Inputs, targets: torch.Tensor, device: torch.device = CPU) -> HeldRecords:
@@ -116,7 +116,7 @@ class HeldRecords(Records):
 
     inputs: Inputs
     targets: torch.Tensor
-    persons: Persons | None = None
+    persons: RecordsOfPersons | None = None
     stacks = True
 
     def on(self, device: torch.device) -> HeldRecords:
@@ -234,7 +234,7 @@ class MappedRecords(Records):
     how: Hashable
     inputs: torch.Tensor
     targets: torch.Tensor
-    persons: Persons | None = None
+    persons: RecordsOfPersons | None = None
     stacks = True
 
     def on(self, device: torch.device) -> MappedRecords:

@@ -92,7 +92,7 @@ class PoissonBatches:
         return last + np.cumsum(np.maximum(gaps, 1))
 
 
-class Persons:
+class RecordsOfPersons:
     """Records of persons.
 
     Parameters
@@ -107,7 +107,7 @@ class Persons:
         self._starts = np.append(0, np.cumsum(np.bincount(codes)))
 
     @classmethod
-    def of(cls, groups: Any, n_samples: int) -> Persons | None:
+    def of(cls, groups: Any, n_samples: int) -> RecordsOfPersons | None:
         """Persons by their names; None if each has one record: persons are then drawn as records are."""
         codes = persons_in(groups, n_samples)
         return None if number_of_persons(codes) == n_samples else cls(codes)
@@ -132,12 +132,12 @@ class PersonBatches:
     ----------
     batches : PoissonBatches
         Batches of persons' numbers.
-    persons : Persons
+    persons : RecordsOfPersons
     turns : Generator
         Secret randomness: one number for each row of a batch, whoever is in it.
     """
 
-    def __init__(self, batches: PoissonBatches, persons: Persons, turns: np.random.Generator) -> None:
+    def __init__(self, batches: PoissonBatches, persons: RecordsOfPersons, turns: np.random.Generator) -> None:
         self._batches, self._persons, self._turns = batches, persons, turns
         self.rows, self.state, self.restore = batches.rows, batches.state, batches.restore
 

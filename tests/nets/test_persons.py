@@ -22,10 +22,11 @@ from sklearn_dpsearch.nets import (
 )
 from sklearn_dpsearch.nets.estimators import base
 from sklearn_dpsearch.nets.estimators.settings import settings_of
-from sklearn_dpsearch.nets.sampling import PersonBatches, Persons, PoissonBatches
+from sklearn_dpsearch.nets.sampling import PersonBatches, PoissonBatches, RecordsOfPersons
 from sklearn_dpsearch.privacy import PrivacyError
 from sklearn_dpsearch.search.execution.models import fresh
 from sklearn_dpsearch.search.execution.randomness import Randomness
+from sklearn_dpsearch.search.execution.workers import Threads
 
 from .crashes import cut_off, parameters, table_net
 from .toys import flat
@@ -47,12 +48,12 @@ SOME = {"noise_multiplier": 1.0, "sample_rate": 0.2, "max_steps": 8, "random_sta
 
 def batches(codes, rate=0.5, seed=0, places=None):
     coins, rows, turns = (np.random.default_rng([seed, i]) for i in range(3))
-    persons = Persons(codes)
+    persons = RecordsOfPersons(codes)
     return PersonBatches(PoissonBatches(coins, rows, rate, places or len(persons)), persons, turns)
 
 
 def test_of_each_person_any_of_his_records_is_drawn_and_no_other():
-    persons, turns = Persons(CODES), np.array([0.0, 0.5, np.nextafter(1.0, 0.0)])
+    persons, turns = RecordsOfPersons(CODES), np.array([0.0, 0.5, np.nextafter(1.0, 0.0)])
     for person, size in enumerate(SIZES):
         drawn = persons.records(np.full(3, person), turns)
         assert set(CODES[drawn]) == {person}
@@ -244,7 +245,7 @@ def test_the_rate_of_a_candidate_follows_from_the_persons_who_train(cv):
     search = SEARCHES["random"](net).set_params(rehearse=False, cv=cv)
     work, _ = search._prepared(X, y, None, None, {"groups": groups})
     candidates = work.strategy.candidates(work.plan, Randomness(0))
-    job = work.job(candidates, Randomness(1))
+    job = work.job(candidates, Randomness(1), Threads())
     training = set(groups[job.split.folds[0][0]])
     assert len(job.split.folds[0][0]) == 3 * len(training)
     assert fresh(job, candidates[0], None).sample_rate in (20 / 300, 20 / len(training))

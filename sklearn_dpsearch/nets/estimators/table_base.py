@@ -19,7 +19,7 @@ from ...data.labels import targets_in
 from ...preprocessing import TableEncoder
 from ..optimizers import Table, UpdateRule
 from ..records import Records
-from ..sampling import Persons
+from ..sampling import RecordsOfPersons
 from ..task import TrainingTask
 from . import hidden_layers, layers, step_size
 from .array_records import ArrayRecords
@@ -98,7 +98,7 @@ class TableNet(DPSGDEstimator):
         **{name: TableEncoder._parameter_constraints[name] for name in ("schema", "bins", "indicators")},
     }
     default_rate: ClassVar[float | None] = RATE
-    #: Persons may come as ``groups``: a search hands them on.
+    #: RecordsOfPersons may come as ``groups``: a search hands them on.
     takes_groups = True
     #: Form of the records.
     records_of: ClassVar[type[ArrayRecords | FrameRecords]] = ArrayRecords
@@ -166,7 +166,7 @@ class TableNet(DPSGDEstimator):
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         records, labels = self.records_of(self), targets_in(y, numeric=isinstance(self, RegressorMixin))
         X = records.checked(X, labels, fresh)
-        persons = None if groups is None else Persons.of(groups, len(labels))
+        persons = None if groups is None else RecordsOfPersons.of(groups, len(labels))
         number = len(labels) if persons is None else len(persons)
         targets = self._targets(labels, fresh)
         if fresh:
