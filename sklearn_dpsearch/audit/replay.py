@@ -51,7 +51,7 @@ class ReplayedRelease:
 
     @property
     def passed(self) -> bool:
-        """Whether the sums are as close as was declared: whole numbers are compared, without rounding."""
+        """True if the sums are as close as was declared: whole numbers are compared, without rounding."""
         return self.squared_distance is not None and self.squared_distance <= self.squared_sensitivity
 
 
@@ -77,7 +77,7 @@ class ReplayResult:
 
     @property
     def passed(self) -> bool:
-        """Whether all sums are close enough, and all else follows from noisy sums. It proves nothing of other data."""
+        """True if all sums are close enough, and all else follows from noisy sums. It proves nothing of other data."""
         return not self.different and all(one.passed for one in self.releases)
 
     def __str__(self) -> str:

@@ -134,7 +134,7 @@ class PersonBatches:
         Batches of persons' numbers.
     persons : RecordsOfPersons
     turns : Generator
-        Secret randomness: one number for each row of a batch, whoever is in it.
+        Secret randomness: one number for each row of a batch, whether or not a person is in it.
     """
 
     def __init__(self, batches: PoissonBatches, persons: RecordsOfPersons, turns: np.random.Generator) -> None:

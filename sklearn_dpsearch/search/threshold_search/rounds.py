@@ -137,7 +137,7 @@ def steps_of_walk(
 ) -> Iterator[RoundRelease]:
     """Yield the rounds to the caller of ``rounds``; at the end the search is fitted.
 
-    Secrets of the walk stay in one process, which gives each round once, whoever asks.
+    Secrets of the walk stay in one process, which gives each round once, to the first thread that asks.
 
     Parameters
     ----------
