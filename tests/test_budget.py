@@ -19,7 +19,7 @@ CEILINGS = {
     "_process": 255,
     "adapters": 1_535,
     "audit": 1_190,
-    "boosting": 1_805,
+    "boosting": 1_800,
     "data": 445,
     "ledger": 685,
     "nets": 5_495,
