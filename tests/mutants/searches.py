@@ -594,6 +594,14 @@ MUTANTS = [
         tests=("nets/estimators/test_frame_estimators.py::test_hidden_layers_follow_the_public_number_of_records",),
     ),
     Mutant(
+        name="norm by the records there are",
+        mistake="The clipping norm by rule, and the step size, follow from the secret number of records in a subset.",
+        file="nets/estimators/base.py",
+        old="expected = settings.expected_batch_size(given.units)",
+        new="expected = settings.sample_rate * given.units",
+        tests=("nets/estimators/test_step_size.py::test_the_rule_follows_from_public_facts_alone",),
+    ),
+    Mutant(
         name="hidden part left out of the norm",
         mistake="The clipping norm by rule is that of the linear part: on one column nearly all gradients are clipped.",
         file="nets/estimators/frame_records.py",
