@@ -8,6 +8,7 @@ from datetime import date as Date
 from typing import Any, TypeAlias
 
 from ...errors import did_you_mean
+from ..guarantees.changed_record import as_replace_one
 from . import words
 from .content import FACTS, Content, Curve, Section, clean
 from .mechanisms import in_words
@@ -22,8 +23,12 @@ DELTAS = (1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 #: False positive rates of attacks, and probabilities of the best guess before the release.
 RATES, PRIORS = (0.001, 0.01, 0.1), (0.1, 0.5)
 
-#: Class of a search's guarantee ↦ its field with the guarantee of the training whose model is released.
-TRAINING = {"BestOf": "one_run", "UntilAbove": "one_run", "SubsetThenTrain": "train"}
+#: Class of a search's guarantee ↦ its field for what would be released without a choice, and that in words.
+WITHOUT_A_CHOICE = {
+    "BestOf": ("one_run", "One run alone, with its score,"),
+    "UntilAbove": ("one_run", "One run alone, with its score,"),
+    "SubsetThenTrain": ("train", "The last training alone, on all records and without a choice,"),
+}
 
 #: A ``PrivacySpent``, whose file imports this one.
 Stated: TypeAlias = Any
@@ -183,16 +188,18 @@ def _tuning(spent: Stated) -> Section:
 
 
 def _share(spent: Stated) -> tuple[str, ...]:
-    """Part of ε that the choice takes, where one training is known whose model is released."""
-    guarantees = [getattr(one.guarantee, "presence", one.guarantee) for one in spent.components]
-    training = getattr(guarantees[0], TRAINING.get(type(guarantees[0]).__name__, ""), None) if guarantees else None
-    if training is None or len(guarantees) > 1 or not 0 < spent.epsilon < math.inf:
+    """Part of ε that the choice takes, where one search is all that was released."""
+    first = spent.components[0].guarantee if len(spent.components) == 1 else None
+    found = getattr(first, "presence", first)
+    if type(found).__name__ not in WITHOUT_A_CHOICE or not 0 < spent.epsilon < math.inf:
         return ()
-    alone = float(training.epsilon_at(spent.delta))
+    field, words_of_it = WITHOUT_A_CHOICE[type(found).__name__]
+    one = getattr(found, field)
+    alone = float((one if found is first else as_replace_one(one)).epsilon_at(spent.delta))
     share = (
         f": the choice takes {percent_up(1.0 - alone / spent.epsilon)} of the total" if alone < spent.epsilon else ""
     )
-    return (f"The last training alone, on all records and without a choice, would take ε = {up(alone)}{share}.",)
+    return (f"{words_of_it} would take ε = {up(alone)}{share}.",)
 
 
 def _not_protected(spent: Stated) -> Section:

@@ -13,6 +13,7 @@ from sklearn_dpsearch.privacy import (
     Geometric,
     NonPrivate,
     PureDP,
+    as_replace_one,
     best_of,
     compose,
     subset_then_train,
@@ -112,7 +113,9 @@ def test_tuning_is_written_in_full(tmp_path):
     share = 1 - alone / STATEMENTS["a search"].epsilon
     assert said[field].startswith("Yes. Every choice made by looking at the records, the hyperparameters included")
     assert "How: search." in said[field]
-    found = re.search(r"without a choice, would take ε = ([\d.]+): the choice takes ([\d.]+) %", said[field])
+    found = re.search(
+        r"One run alone, with its score, would take ε = ([\d.]+): the choice takes ([\d.]+) %", said[field]
+    )
     assert alone <= float(found[1]) <= alone + 0.01
     assert 100 * share <= float(found[2]) <= 100 * share + 1
     assert "best of K runs, with K drawn from" in said["mechanisms"]
@@ -129,6 +132,21 @@ def test_a_subset_search_states_a_share_where_the_training_alone_takes_less(tuni
     said = str(spent.report("markdown")).replace("\\", "")
     assert "without a choice, would take ε = 1.0" in said
     assert ("the choice takes" in said) == (spent.epsilon > 1.0) == (train_on == "all")
+
+
+def test_a_run_alone_is_stated_under_the_relation_of_the_statement():
+    """Half of the ε of a changed record would leave the other half to the choice."""
+    run = GaussianDP(mu=0.5)
+    total = as_replace_one(best_of(run, Geometric(5)))
+    spent = PrivacySpent(
+        guarantee=total, delta=1e-6, components=(Component(name="search", guarantee=total),), release=RELEASE
+    )
+    alone = as_replace_one(run).epsilon_at(1e-6)
+    said = re.search(
+        r"One run alone, with its score, would take ε = ([\d.]+)", str(spent.report("markdown")).replace("\\", "")
+    )
+    assert alone <= float(said.group(1)) <= alone + 1e-3
+    assert alone > 1.9 * run.epsilon_at(1e-6)
 
 
 def test_both_ways_to_ask_for_an_entry_agree(tmp_path):
