@@ -106,7 +106,7 @@ def test_the_cost_before_fit_is_the_cost_after_it_and_needs_no_data():
 
 def test_one_component_names_both_parts():
     (part,) = search(Watching(), {"rate": [1.0]}, train_on="all").privacy_cost(400).components
-    assert "tune on a subset (each record with probability 0.3)" in part.name
+    assert "tune on a subset (each with probability 0.3)" in part.name
     assert "then train on all records" in part.name
 
 
@@ -628,11 +628,11 @@ def test_a_module_of_ones_own_is_searched_warm(nets, optimizer):
 def test_the_default_share_is_larger_where_records_and_epsilon_are_few(n, epsilon, expected):
     one = search(Told(epsilon=0.1, neighboring="zero_out"), {}, subset_fraction="auto", epsilon=epsilon, delta=1e-6)
     (part,) = one.privacy_cost(n, public=True).components
-    assert f"each record with probability {expected:g})" in part.name
+    assert f"each with probability {expected:g})" in part.name
 
 
 @pytest.mark.slow
 def test_the_default_share_is_a_tenth_where_the_subset_counts_as_known():
     one = search(Watching(epsilon=0.1, neighboring="zero_out"), {}, subset_fraction="auto", epsilon=1.0, delta=1e-6)
     (part,) = one.privacy_cost(400, public=True).components
-    assert "each record with probability 0.1)" in part.name
+    assert "each with probability 0.1)" in part.name

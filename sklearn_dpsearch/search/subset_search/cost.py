@@ -102,7 +102,7 @@ class CostOfSubset:
         if self.each:
             runs = f"the best of {self.distribution.mean:.0f} candidates, each of which runs once"
         return (
-            f"tune on a subset (each record with probability {self.members.fraction:g}) by {runs}{validated}, then "
+            f"tune on a subset (each with probability {self.members.fraction:g}) by {runs}{validated}, then "
             f"train on {ON[self.train_on]}"
         )
 

@@ -23,6 +23,7 @@ from sklearn_dpsearch.privacy.statement.as_deployment import OPTIONAL, REQUIRED
 from sklearn_dpsearch.privacy.statement.release import Release
 
 yaml, jsonschema = pytest.importorskip("yaml"), pytest.importorskip("jsonschema")
+ALONE = r"One run alone, with its score, would take ε = ([\d.]+)"
 ABOUT = {
     "Name": "Income: a model",
     "Curator": "The office",
