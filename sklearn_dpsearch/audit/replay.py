@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 import joblib
+import numpy as np
 
 from ..privacy import PrivacyError
 from ..privacy.mechanisms.release_sum import Sums, listening
@@ -32,14 +33,14 @@ class ReplayedRelease:
     Parameters
     ----------
     name : str
-    squared_distance : int or None
+    squared_distance : int, float or None
         Of the sums of the two data sets; None if their shapes differ, or one has no such release.
     squared_sensitivity : Fraction
-        What was declared, and paid for.
+        What was declared, and paid for, in the norm by which the noise goes.
     """
 
     name: str
-    squared_distance: int | None
+    squared_distance: int | float | None
     squared_sensitivity: Fraction
 
     @property
@@ -51,7 +52,7 @@ class ReplayedRelease:
 
     @property
     def passed(self) -> bool:
-        """True if the sums are as close as was declared: whole numbers are compared, without rounding."""
+        """True if the sums are as close as was declared, without rounding where they are whole numbers."""
         return self.squared_distance is not None and self.squared_distance <= self.squared_sensitivity
 
 
@@ -100,14 +101,16 @@ def replay(
     Parameters
     ----------
     estimator : estimator or callable
-        Boosting of this library; or a function of X and y, such as ``lambda X, y: schema_report(X, schema, ...)``.
+        Boosting or a net of this library; a search over them, of which one candidate is trained and scored as in
+        ``dry_run``; or a function of X and y, such as ``lambda X, y: schema_report(X, schema, ...)``.
     X : table
         Records of the fit that is recorded.
     y : array-like, optional
         Their targets.
     neighbour : (X, y)
-        A neighbour of these records under the estimator's relation. Where the number of records is not used, a record
-        that is left out is one that is zeroed out.
+        A neighbour of these records under the estimator's relation. Boosting does not use the number of records: a
+        record that is left out is one that is zeroed out. Under ``zero_out``, a record that is another one takes two
+        steps, to the blank record and from it, and may move sums by twice the sensitivity.
     groups, neighbour_groups : array-like, optional
         Persons of the records of both.
 
@@ -129,20 +132,22 @@ def replay(
     >>> replay(model, X, X[:, 0], neighbour=(X[1:], X[1:, 0])).passed
     True
     """
+    steps = _steps_between(estimator, X, neighbour[0])
     recorded: list[tuple[str, Sums, Fraction, Any]] = []
     found: list[ReplayedRelease] = []
 
-    def record(name: str, sums: Sums, squared: Fraction, add_noise: Callable[[Sums], Any]) -> Any:
+    def record(name: str, sums: Sums, squared: Fraction, norm: int, add_noise: Callable[[Sums], Any]) -> Any:
         recorded.append((name, sums, squared, add_noise(sums)))
         return recorded[-1][-1]
 
-    def answer(name: str, sums: Sums, squared: Fraction, add_noise: Callable[[Sums], Any]) -> Any:
+    def answer(name: str, sums: Sums, squared: Fraction, norm: int, add_noise: Callable[[Sums], Any]) -> Any:
         if len(found) >= len(recorded):
             found.append(ReplayedRelease(name=name, squared_distance=None, squared_sensitivity=squared))
             return add_noise(sums)
         first, theirs, declared, noisy = recorded[len(found)]
         alike = (first, theirs.shape, declared) == (name, sums.shape, squared)
-        square = sum(int(one) ** 2 for one in (sums - theirs).ravel()) if alike else None
+        squared *= steps**2
+        square = _squared_norm(sums - theirs, norm) if alike else None
         found.append(ReplayedRelease(name=name, squared_distance=square, squared_sensitivity=squared))
         return noisy if alike else add_noise(sums)
 
@@ -150,8 +155,8 @@ def replay(
         one = _fitted(estimator, X, y, groups)
     if not recorded:
         raise PrivacyError(
-            f"Found no sum that {type(estimator).__name__} releases in this process. Boosting and schema_report can be "
-            "replayed, one fit at a time: not nets, other estimators or searches, which audit and audit_one_run take."
+            f"Found no sum that {type(estimator).__name__} releases in this process; boosting, nets, searches over "
+            "them, or schema_report are needed. audit and audit_one_run take all estimators."
         )
     with listening(answer):
         other = _fitted(estimator, *neighbour, neighbour_groups)
@@ -164,16 +169,52 @@ def replay(
     )
 
 
+def _steps_between(estimator: Any, X: Any, other: Any) -> int:
+    """Number of records that are zeroed out, one after the other, between the two data sets."""
+    known = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    relations = {value for name, value in known.items() if name.rpartition("__")[2] == "neighboring"}
+    return 2 if relations == {"zero_out"} and len(X) == len(other) else 1
+
+
+def _squared_norm(moved: Sums, norm: int) -> int | float:
+    values = np.abs(moved).ravel()
+    if values.dtype.kind == "f":
+        return float(values.sum() ** 2 if norm == 1 else values @ values)
+    whole = [int(value) for value in values]
+    return sum(whole) ** 2 if norm == 1 else sum(value**2 for value in whole)
+
+
 def _fitted(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
     if not hasattr(estimator, "fit"):
         return estimator(X, y)
     model = copy.copy(estimator)  # a public start would not stay fitted in a clone
     known = model.get_params(deep=False)
     model.set_params(**{name: 0 for name in SEEDS if name in known and known[name] is None})
+    if hasattr(model, "dry_run"):
+        return model.dry_run(X, y)
     return model.fit(X, y) if groups is None else model.fit(X, y, groups=groups)
 
 
 def _derived(found: Any) -> dict[str, str]:
     """Hash of each attribute that follows from the records, by name; what a fit costs does not."""
     stated = found.get_params(deep=False) if hasattr(found, "get_params") else {}
-    return {name: joblib.hash(value) for name, value in vars(found).items() if name not in (*stated, "privacy_spent_")}
+    return {
+        name: joblib.hash(_in_numbers(value))
+        for name, value in vars(found).items()
+        if name not in (*stated, "privacy_spent_")
+    }
+
+
+def _in_numbers(found: Any) -> Any:
+    """Numbers of an object in arrays: pickles of equal tensors differ."""
+    if hasattr(found, "state_dict"):
+        return _in_numbers(found.state_dict())
+    if hasattr(found, "numpy"):
+        return found.numpy(force=True)
+    if isinstance(found, Mapping):
+        return {name: _in_numbers(value) for name, value in found.items()}
+    if isinstance(found, (list, tuple)):
+        return [_in_numbers(value) for value in found]
+    if hasattr(found, "get_params"):
+        return _derived(found)
+    return found

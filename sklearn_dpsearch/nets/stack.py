@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
+from ..privacy.mechanisms.release_sum import is_listened_to, release_sum
 from .engines import rounding
 from .engines.base import Engine
 from .engines.linear import LinearEngine
@@ -133,11 +136,24 @@ class Stack:
             fill_normals(self.secrets, self.scales, self.sums)
         else:
             self.sums.zero_()
+        noise = self.sums.clone() if is_listened_to() else None
         for chunk in batches.split(self.width, dim=1):
             self._add(chunk)
+        if noise is not None:
+            self._let_listen(noise)
         # By the expected batch size: the real one is secret, and would scale the noise with it.
         self.gradients.copy_(self.sums).div_(self.divisors)
         self.stepper.step(self.trained, self.gradients, t)
+
+    def _let_listen(self, noise: torch.Tensor) -> None:
+        """Let the listener hear the clipped sums, and answer in place of them and their noise."""
+        for net, task in enumerate(self.tasks):
+            declared = task.max_grad_norm * rounding.noise_factor(self.batches[net].rows)
+            declared *= 2.0 if task.neighboring == "replace_one" else 1.0
+            own = noise[net].numpy(force=True)
+            exact = self.sums[net].numpy(force=True) - own
+            answer = release_sum("clipped gradients", exact, Fraction(declared) ** 2, partial(np.add, own))
+            self.sums[net].copy_(torch.from_numpy(answer))
 
     def _add(self, chunk: torch.Tensor) -> None:
         """Add the clipped gradients of a chunk of each net's batch, shape (M, width)."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from torch import nn
 
+from ..privacy._types import Neighboring
 from .optimizers import Memory, Table, UpdateRule
 from .randomness import Seed
 from .sampling import most_rows
@@ -31,6 +32,8 @@ class TrainingTask:
         Largest norm of a record's gradient in the sums.
     expected_batch_size : float
         Divisor of the noisy sum; public.
+    neighboring : {"zero_out", "replace_one"}
+        Relation of the guarantee; a record that is replaced moves a sum by twice the norm.
     places : int or None
         Public number of places from which batches are drawn, at least the number of records; those without a record
         are blank. None: the number of records, which is then public.
@@ -54,6 +57,7 @@ class TrainingTask:
     noise_multiplier: float
     max_grad_norm: float
     expected_batch_size: float
+    neighboring: Neighboring = "zero_out"
     places: int | None = None
     schedule: Table = field(default_factory=dict)
     engine: str = "auto"

@@ -154,6 +154,9 @@ class Sensitivity:
 class Noise(ABC):
     """Distribution on the integers, drawn exactly."""
 
+    #: Norm of the distance between statistics by which its guarantee goes.
+    norm = 2
+
     @abstractmethod
     def sample(self, rng: IntegerSource = SYSTEM) -> int:
         """One draw."""
@@ -188,6 +191,7 @@ class DiscreteLaplaceNoise(Noise):
     """
 
     scale: Fraction
+    norm = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", positive_fraction(self.scale, "scale"))

@@ -372,7 +372,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             plan = search._plan(strategy, seen.n, public, search.delta)
         job = job_in_the_open(plan, seen.X, seen.y, public=(seen.X, seen.y) if public else None)
         with counted(), public_records():  # nothing is spent, nor by a search inside of this one
-            return dry_run(strategy, plan, job)
+            return dry_run(strategy, plan, job, self.random_state)
 
     def _spend(self, plan: Plan, ledger: PrivacyLedger | None, entry: str | None = None) -> None:
         """Spend the budget and remove earlier results, before the first private record is used; errors undo nothing.

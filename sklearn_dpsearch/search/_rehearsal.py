@@ -65,10 +65,11 @@ def job_in_the_open(plan: Plan, X: Any, y: Any, **given: Any) -> Job:
     return Job(recipe=plan.recipe, split=Split(folds=[(np.arange(n),) * 2], n_scored=[n]), X=X, y=y, **given)
 
 
-def dry_run(strategy: Strategy, plan: Plan, job: Job) -> DryRun:
+def dry_run(strategy: Strategy, plan: Plan, job: Job, random_state: int | np.random.RandomState | None) -> DryRun:
     """Train, score and prepare for release one candidate, as ``fit`` would."""
-    (candidate,) = drawn_candidates(plan, 1, Randomness())
-    score = strategy.dry(plan, job, candidate)
+    source = Randomness(random_state)
+    (candidate,), (seed,) = drawn_candidates(plan, 1, source), source.run_seeds(1)
+    score = strategy.dry(plan, job, candidate, seed)
     if not math.isfinite(score):
         raise ValueError(
             f"The score of {candidate!r} is {score}, which counts as a failure. Give other parameters, or a scorer "

@@ -9,8 +9,9 @@ from sklearn.base import BaseEstimator
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.audit import replay
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base, noise
-from sklearn_dpsearch.privacy import PrivacyError
+from sklearn_dpsearch.privacy import GaussianDP, PrivacyError, PureDP
 from sklearn_dpsearch.report import schema_report
+from sklearn_dpsearch.scoring.counts import HistogramScorer
 
 SCHEMA = {"age": (0, 100), "job": ["clerk", "nurse"]}
 pd = pytest.importorskip("pandas")
@@ -136,13 +137,55 @@ def test_what_cannot_be_listened_to_is_refused():
         replay(Mean(), X, y, neighbour=without(3, X, y))
 
 
-@pytest.mark.slow
-@pytest.mark.processes
-def test_a_search_is_refused():
+def replaced(place, X, y):
+    other = X.copy(), y.copy()
+    other[0].loc[place, "age"] = 100 - X.loc[place, "age"]
+    other[1][place] = 1 - y[place]
+    return other
+
+
+@pytest.mark.parametrize(
+    ("scoring", "relation"),
+    [
+        ("accuracy", "zero_out"),
+        pytest.param("balanced_accuracy", "zero_out", marks=pytest.mark.slow),
+        pytest.param("balanced_accuracy", "replace_one", marks=pytest.mark.slow),
+    ],
+)
+def test_one_candidate_of_a_search_keeps_what_training_and_score_declare(scoring, relation):
     X, y = table()
-    search = DPRandomSearchCV(classifier(target_mu=None), {}, n_iter=1, epsilon=1.0, delta=1e-6)
-    with pytest.raises(PrivacyError, match="not nets, other estimators or searches"):
-        replay(search, X, y, neighbour=without(3, X, y))
+    space = {"max_iter": [10, 15]}
+    search = DPRandomSearchCV(
+        classifier(target_mu=None, neighboring=relation), space, scoring=scoring, epsilon=1.0, delta=1e-6
+    )
+    found = replay(search, X, y, neighbour=replaced(3, X, y))
+    assert found.passed
+    assert [one.name for one in found.releases][-2:] == ["sums over cells", "private score"]
+
+
+@pytest.mark.parametrize(
+    "noisy",
+    [pytest.param(GaussianDP(mu=1.0), marks=pytest.mark.slow), PureDP(epsilon=1.0)],
+    ids=["gaussian", "laplace"],
+)
+def test_a_score_that_counts_a_record_twice_is_seen(noisy, monkeypatch):
+    X, y = table()
+    search = DPRandomSearchCV(
+        classifier(neighboring="replace_one"), {}, scoring="balanced_accuracy", score_noise=noisy, delta=1e-6
+    )
+    assert replay(search, X, y, neighbour=replaced(3, X, y)).passed
+    once = HistogramScorer._histogram
+    monkeypatch.setattr(HistogramScorer, "_histogram", lambda self, cells: [2 * one for one in once(self, cells)])
+    found = replay(search, X, y, neighbour=replaced(3, X, y))
+    assert [one.name for one in found.releases if not one.passed] == ["private score"]
+    assert found.largest == 2.0
+
+
+def test_estimators_of_others_in_a_search_are_refused():
+    X, y = table()
+    search = DPRandomSearchCV(Mean(), {}, guarantee=PureDP(epsilon=1.0), scoring=lambda *given: 1.0)
+    with pytest.raises(PrivacyError):
+        replay(search, X, y, neighbour=replaced(3, X, y))
 
 
 def test_nothing_listens_after_a_replay():

@@ -22,6 +22,7 @@ from ...errors import check_arguments_of
 from ...privacy import Guarantee, PrivacyError
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
+from ...privacy.mechanisms.release_sum import is_listened_to
 from ...privacy.spent import PrivacySpent
 from ..digest import digest
 from ..fingerprint import words_of
@@ -356,6 +357,7 @@ class DPSGDEstimator(BaseEstimator):
             noise_multiplier=settings.noise,
             max_grad_norm=norm,
             expected_batch_size=expected,
+            neighboring=settings.neighboring,
             places=places,
             schedule=self._schedule(settings),
             engine=getattr(self, "engine", "auto"),
@@ -364,7 +366,7 @@ class DPSGDEstimator(BaseEstimator):
         if self.noise_seed is not None:
             arguments = {"class": type(self), **self.get_params(deep=False)}
             words = words_of(task.module, arguments, given, sum(len(spent.components) for spent in costs))
-            task = replace(task, seed=mixed(self.noise_seed, words))
+            task = replace(task, seed=mixed(self.noise_seed, () if is_listened_to() else words))
         self._before_training(settings, task)
         return task
 

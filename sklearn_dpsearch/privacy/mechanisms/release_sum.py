@@ -8,36 +8,44 @@ from contextvars import ContextVar
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 Answer = TypeVar("Answer")
-#: Whole numbers, exact.
-Sums: TypeAlias = NDArray[np.int64]
-#: Name of a release, its sums, the square of their sensitivity (l2), and the function that adds noise ↦ the answer.
-Listener: TypeAlias = Callable[[str, Sums, Fraction, Callable[[Sums], Any]], Any]
+#: Whole numbers, exact; of nets, numbers of double precision.
+Sums: TypeAlias = NDArray[Any]
+#: Name of a release, its sums, their squared sensitivity and its norm, and the function that adds noise ↦ the answer.
+Listener: TypeAlias = Callable[[str, Sums, Fraction, int, Callable[[Sums], Any]], Any]
 
 _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
-def release_sum(name: str, sums: Sums, squared_sensitivity: Fraction, add_noise: Callable[[Sums], Answer]) -> Answer:
+def release_sum(
+    name: str, sums: Sums, squared_sensitivity: Fraction, add_noise: Callable[[Sums], Answer], norm: int = 2
+) -> Answer:
     """Noisy sums.
 
     Parameters
     ----------
     name : str
-    sums : ndarray of int64
+    sums : ndarray
         Sums over all records of what each adds.
     squared_sensitivity : Fraction
-        Square of the l2 distance of the sums of two neighbours that is paid for.
+        Square of the distance of the sums of two neighbours that is paid for.
     add_noise : callable
         The mechanism, calibrated to it.
+    norm : {1, 2}
+        Norm of that distance.
     """
     listener = _LISTENER.get()
     if listener is None:
         return add_noise(sums)
-    answer: Answer = listener(name, sums, squared_sensitivity, add_noise)
+    answer: Answer = listener(name, sums, squared_sensitivity, norm, add_noise)
     return answer
+
+
+def is_listened_to() -> bool:
+    """Return whether a listener answers: draws that are fresh for other records must then be equal for neighbours."""
+    return _LISTENER.get() is not None
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from ..._process import reseed
 from ...privacy._types import Neighboring
+from ...privacy.mechanisms.release_sum import release_sum
 from ...scoring import PrivateScorer
 from ...scoring.base import is_additive
 from ...scoring.standard_error import standard_error
@@ -201,10 +203,14 @@ def score_of(job: Job, model: Any, records: np.ndarray, n_scored: int, seed: See
     assert recipe.noise is not None
     assert isinstance(scorer, PrivateScorer)
     bits = random_bits(seed)
-    exact = _statistic(scorer, recipe.neighboring, model, records, job.X, job.y)
-    noisy = [value + recipe.noise.sample(bits) for value in exact]
+    sensitivity, noise = scorer.sensitivity(recipe.neighboring), recipe.noise
+    squared = Fraction(sensitivity.l1**2 if noise.norm == 1 else sensitivity.l2_squared)
+    exact = np.array(_statistic(scorer, recipe.neighboring, model, records, job.X, job.y), object)
+    noisy = release_sum(
+        "private score", exact, squared, lambda sums: [value + noise.sample(bits) for value in sums], noise.norm
+    )
     value = float(scorer.score(noisy, n_scored, recipe.neighboring))
-    spread = {"noise_std": recipe.noise.std, "size_std": job.split.size_std}
+    spread = {"noise_std": noise.std, "size_std": job.split.size_std}
     return Score(value, standard_error(scorer, noisy, n_scored, recipe.neighboring, **spread))
 
 
@@ -218,12 +224,13 @@ def _statistic(
     return [sum(values) for values in zip(*found)]
 
 
-def in_the_open(job: Job, candidate: Candidate) -> tuple[Any, float]:
+def in_the_open(job: Job, candidate: Candidate, seed: Seed) -> tuple[Any, float]:
     """Train and score a candidate on public records, and make its model ready for release: errors are shown."""
     everything = job.split.folds[0][0]
-    model = fitted(job, fresh(job, candidate, None), everything, job.X, job.y)
+    training, scoring = spawned(seed, 2)
+    model = fitted(job, fresh(job, candidate, training), everything, job.X, job.y)
     job.recipe.scorer(
         model, job.X, job.y
     )  # shows errors: a private score silently counts records with errors as failures
-    score = score_of(job, model, everything, job.split.n_scored[0], None).value
+    score = score_of(job, model, everything, job.split.n_scored[0], scoring).value
     return released_in_the_open(job, model), score

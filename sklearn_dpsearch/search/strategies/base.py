@@ -140,9 +140,9 @@ class Strategy(ABC):
     ) -> Outcome:
         """Run the candidates and build the outcome."""
 
-    def dry(self, plan: Plan, job: Job, candidate: Candidate) -> float:
+    def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
         """Train, score and prepare for release one candidate on public records; return its score."""
-        return in_the_open(job, candidate)[1]
+        return in_the_open(job, candidate, seed)[1]
 
 
 def release_of(

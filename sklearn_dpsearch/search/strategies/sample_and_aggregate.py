@@ -163,14 +163,14 @@ class SampleAndAggregate(Strategy):
         """Compute exact utilities of some candidates, which are secret."""
         return utilities_of(job, candidates, self.part_noise, seeds, progress)
 
-    def dry(self, plan: Plan, job: Job, candidate: Candidate) -> float:
+    def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
         """Train, score and prepare for release one candidate on public records; return its score on a part."""
         everything, k = job.split.folds[0][0], getattr(plan.validation, "n_parts", None) or 2
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
-        model = fitted(job, fresh(several, tried, None), everything, job.X, job.y)
+        model = fitted(job, fresh(several, tried, seed), everything, job.X, job.y)
         score = float(job.recipe.scorer(model, job.X, job.y))
-        released_in_the_open(job, fitted(job, fresh(job, candidate, None), everything, job.X, job.y))
+        released_in_the_open(job, fitted(job, fresh(job, candidate, seed), everything, job.X, job.y))
         return score
 
 

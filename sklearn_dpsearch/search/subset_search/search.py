@@ -20,7 +20,7 @@ from .._base import BasePrivateSearch
 from .._records import with_parameters
 from .._types import Candidate, Distributions, Extrapolate, Seed
 from ..execution.job import FinalTraining, Job, Outcome, Split
-from ..execution.models import fitted, fresh, ready, released_in_the_open, train_last
+from ..execution.models import fitted, fresh, ready, released_in_the_open, spawned, train_last
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness
 from ..execution.runs import Run, in_the_open
@@ -391,12 +391,13 @@ class SubsetStrategy(BestOfStrategy):
             attributes={"best_estimator_": model, "final_params_": parameters, "best_score_std_": runs[best].std},
         )
 
-    def dry(self, plan: Plan, job: Job, candidate: Candidate) -> float:
+    def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
         final = self._carried_over(plan, plan.in_full(candidate), plan.cost.sizes(None))
         check_kept(plan, plan.final, plan.in_full(candidate), final, None)
-        tuned, score = in_the_open(job, candidate)
+        first, last = spawned(seed, 2)
+        tuned, score = in_the_open(job, candidate, first)
         after = replace(job, recipe=plan.final_recipe)
-        model = self._last_model(after, tuned, candidate, final, None)
+        model = self._last_model(after, tuned, candidate, final, last)
         released_in_the_open(after, fitted(after, model, job.split.folds[0][0], job.X, job.y))
         return score
 
