@@ -18,6 +18,7 @@ OPTIONAL = {
     "tests/adapters/opacus_net_of_a_script.py": "torch",
     "tests/adapters/opacus_nets.py": "torch",
     "tests/boosting/over_partitions.py": "dask",
+    "tests/search/on_ray.py": "ray",
 }
 
 

@@ -18,7 +18,7 @@ from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..search import NoModelError, private_process
 from ..search._public_work import in_the_open
-from ..search.execution.workers import Workplace, workplace
+from ..search.execution.clusters import Workplace, workplace
 from .attacks import Statistic
 from .neighbours import Dataset, Neighbours
 from .outcomes import FAILED

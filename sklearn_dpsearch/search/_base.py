@@ -38,9 +38,9 @@ from ._records import columns_read, param_for, records_for, targets_for
 from ._rehearsal import DryRun, dry_run, examples, job_in_the_open, rehearse
 from ._resuming import starting
 from ._types import Scorer
+from .execution.clusters import workplace
 from .execution.job import charge
 from .execution.progress import planning, running
-from .execution.workers import workplace
 from .planning.arguments import BUDGET, DELTA, check_estimator, check_mean, is_per_record
 from .planning.finite_epsilon import check_finite
 from .planning.first_look import check_public, first_look, refuse_traces

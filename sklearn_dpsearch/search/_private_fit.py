@@ -12,10 +12,11 @@ from ..data.persons import PersonCodes
 from . import private_process
 from ._persons import in_records
 from ._types import PublicData
+from .execution.clusters import Workplace
 from .execution.job import NOTHING, NOTHING_FOUND, Finished, Job, NoModelError, Outcome, results_of
 from .execution.progress import Progress
 from .execution.randomness import Randomness
-from .execution.workers import Workers, Workplace
+from .execution.workers import Workers
 from .planning.plan import Plan
 from .strategies.base import Strategy
 

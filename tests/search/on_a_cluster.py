@@ -14,7 +14,8 @@ from distributed import Client, LocalCluster
 from joblib import parallel_config
 
 from sklearn_dpsearch import Doubling, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
-from sklearn_dpsearch.search.execution.workers import in_parallel, workplace
+from sklearn_dpsearch.search.execution.clusters import workplace
+from sklearn_dpsearch.search.execution.workers import in_parallel
 from sklearn_dpsearch.search.private_process import privately
 
 from .toys import NoisyCentroids, two_blobs

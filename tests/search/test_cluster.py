@@ -18,8 +18,8 @@ from joblib._parallel_backends import LokyBackend
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import PrivacyError
 from sklearn_dpsearch.search import private_process
-from sklearn_dpsearch.search.execution import workers
-from sklearn_dpsearch.search.execution.workers import Cluster, workplace
+from sklearn_dpsearch.search.execution import clusters
+from sklearn_dpsearch.search.execution.clusters import DaskWorkers, workplace
 from sklearn_dpsearch.search.private_process import VALUE
 
 from .toys import NoisyCentroids, two_blobs
@@ -27,6 +27,16 @@ from .toys import NoisyCentroids, two_blobs
 ROOT = Path(__file__).parents[2]
 #: Clusters whose workers are lost and come back: many minutes, as each run is a process there too.
 FULL = pytest.mark.skipif(os.environ.get("SKLEARN_DPSEARCH_FULL") != "1", reason="takes long: SKLEARN_DPSEARCH_FULL=1")
+#: Errors of searches that cannot succeed, by what makes them fail.
+FAILURES = {
+    "leaking": "LeakingEstimatorError",
+    "unwritable estimator": "PrivacyError",
+    "unreadable estimator": "PrivateProcessError",
+    "unwritable model": "PrivacyError",
+    "unreadable model": "PrivateProcessError",
+}
+#: Texts that no process of a cluster may write.
+SECRET = ("blabbed", "0.12345678", "canary", "Run(score", "Split(")
 
 
 class FutureCancelledError(Exception):
@@ -60,19 +70,19 @@ class Client:
 def no_pause(monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("distributed.as_completed", lambda sent, loop: sent)
-    monkeypatch.setattr(workers, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(clusters, "PAUSES", (0.0, 0.0))
     monkeypatch.setattr(private_process, "content_for_workers", lambda: None)
 
 
 def test_lost_records_are_sent_again_but_not_for_ever(no_pause):
     client = Client(2)
-    assert Cluster(client=client).run([str]) == ["done"]
+    assert DaskWorkers(client=client).run([str]) == ["done"]
     assert client.sent == 3
     with pytest.raises(client.lost):
-        Cluster(client=Client(9, client.lost)).run([str])
+        DaskWorkers(client=Client(9, client.lost)).run([str])
     once = Client(9, ZeroDivisionError)
     with pytest.raises(ZeroDivisionError):
-        Cluster(client=once).run([str])
+        DaskWorkers(client=once).run([str])
     assert once.sent == 1
 
 
@@ -96,9 +106,9 @@ def test_a_cluster_that_grows_is_given_as_much_as_n_jobs_says():
     assert [workplace(n_jobs).number for n_jobs in (None, 1, 6)] == [1, 1, 6]
 
 
-def told_by(script):
+def told_by(script, library="distributed"):
     """What a script that starts clusters prints last, and all that its processes write."""
-    pytest.importorskip("distributed")
+    pytest.importorskip(library)
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", f"tests.search.{script}"],
         capture_output=True, text=True, cwd=ROOT, timeout=600,
@@ -140,22 +150,41 @@ def test_a_search_on_a_cluster_that_grows_and_loses_all_its_workers_is_the_same_
 def test_nothing_private_is_left_on_a_cluster_whatever_happens():
     told, written = told_by("left_on_a_cluster")
     assert told["on the disk meanwhile"]
-    assert told["failures"] == {
-        "leaking": "LeakingEstimatorError",
-        "unwritable estimator": "PrivacyError",
-        "unreadable estimator": "PrivateProcessError",
-        "unwritable model": "PrivacyError",
-        "unreadable model": "PrivateProcessError",
-    }
+    assert told["failures"] == FAILURES
     assert told["left"] == 0
     assert told["on the disk"] == told["in the state"] == []
-    assert not [mark for mark in ("blabbed", "0.12345678", "canary", "Run(score", "Split(") if mark in written]
+    assert not [mark for mark in SECRET if mark in written]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes as Linux has them")
+def test_searches_on_ray_are_the_same_searches_and_leave_nothing_private():
+    told, written = told_by("on_ray", "ray")
+    if "no cluster" in told:
+        pytest.skip(f"no cluster of Ray can start here: {told['no cluster']}")
+    assert told["same"] == dict.fromkeys(("random", "subset", "grid", "threshold", "doubling"), True)
+    assert told["after a loss"]
+    assert told["failures"] == FAILURES
+    assert told["left"] == 0
+    assert told["on the disk"] == []
+    assert not [mark for mark in SECRET if mark in written]
+
+
+def test_ray_without_a_cluster_costs_nothing():
+    pytest.importorskip("ray")
+    from ray.util.joblib import register_ray
+
+    register_ray()
+    search = DPRandomSearchCV(NoisyCentroids(), {}, n_iter=2)
+    with parallel_config("ray"), pytest.raises(PrivacyError, match=r"Write ray.init\(\)"):
+        search.fit(*two_blobs(60))
+    assert not hasattr(search, "privacy_spent_")
 
 
 def test_an_untested_backend_costs_nothing():
-    kind = type("RayBackend", (Growing,), {"__module__": "ray.util.joblib.ray_backend"})
+    kind = type("SparkBackend", (Growing,), {"__module__": "joblibspark.backend"})
     register_parallel_backend("untested", kind)
     search = DPRandomSearchCV(NoisyCentroids(), {}, n_iter=2)
-    with parallel_config("untested"), pytest.raises(PrivacyError, match="RayBackend.*Use Dask"):
+    with parallel_config("untested"), pytest.raises(PrivacyError, match="SparkBackend.*Use Dask"):
         search.fit(*two_blobs(60))
     assert not hasattr(search, "privacy_spent_")

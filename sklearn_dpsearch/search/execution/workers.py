@@ -1,19 +1,17 @@
-"""Workers that run candidates: threads of the private process, each of which waits for a process, or a Dask cluster."""
+"""Workers that run candidates: threads of the private process, each of which waits for a process, or a cluster."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
-from joblib import cpu_count, effective_n_jobs, parallel_config
-from joblib.parallel import get_active_backend
+from joblib import parallel_config
 
 from ...privacy import LeakingEstimatorError, PrivacyError
 from .. import private_process
@@ -28,8 +26,6 @@ TASKS_PER_WORKER = 8
 GROWTH, REACH = 1.5, 3.0
 #: Errors of Dask if all workers that held the records are lost.
 LOST = frozenset({"CancelledError", "FutureCancelledError", "FuturesCancelledError"})
-#: Seconds before everything is sent again: the scheduler notices a moment later which workers are gone.
-PAUSES = (1.0, 5.0)
 
 
 def uncounted(done: int) -> None:
@@ -82,124 +78,6 @@ class Threads(Workers):
             finally:
                 pool.shutdown(cancel_futures=True)
             return [one.result() for one in running]
-
-
-@dataclass
-class Cluster(Workers):
-    """Workers of Dask, each of which does a task in a private process of its own.
-
-    Parameters
-    ----------
-    number : int
-    client : distributed.Client
-    options : dict
-        As ``Client.submit`` takes them.
-    timeout : float
-        Seconds to wait for a worker.
-    """
-
-    number: int = 1
-    client: Any = None
-    options: dict[str, Any] = field(default_factory=dict)
-    timeout: float = 10.0
-    _records: Any = None
-
-    def __reduce__(self) -> Any:
-        return Threads, (self.number,)  # a connection cannot go to another process
-
-    def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
-        """Results of the tasks. They are sent again if all workers with the records are lost; seeds stay."""
-        pickled = [private_process.for_workers(task) for task in tasks]
-        for pause in (*PAUSES, None):
-            try:
-                return [private_process.value_of(answer) for answer in self._answers(pickled, counter)]
-            except Exception as error:
-                if pause is None or type(error).__name__ not in LOST:
-                    raise
-            self._records = None
-            time.sleep(pause)
-        raise AssertionError("The last attempt returns or raises.")
-
-    def _answers(self, pickled: Sequence[bytes], counter: Counter) -> list[bytes]:
-        from distributed import as_completed
-
-        self.client.submit(int, pure=False).result(timeout=self.timeout)  # a cluster grows by the tasks that wait
-        if self._records is None:
-            self._records = self.client.scatter(private_process.content_for_workers(), hash=False)
-        sent = [
-            self.client.submit(private_process.on_a_worker, one, self._records, pure=False, **self.options)
-            for one in pickled
-        ]
-        answers: dict[Any, bytes] = {}
-        for one in as_completed(sent, loop=self.client.loop):  # at once, while its worker lives
-            answers[one.key] = one.result()
-            counter(len(answers))
-        return [answers[one.key] for one in sent]
-
-
-@dataclass(frozen=True)
-class Workplace:
-    """Choice of workers by ``n_jobs`` and joblib's configuration, before the private process.
-
-    Parameters
-    ----------
-    number : int
-        Number of workers, now or later: ``n_jobs`` is how far a cluster may grow.
-    cluster : dict or None
-        Parameters of a client of Dask.
-    options : dict
-        As ``Client.submit`` takes them.
-    timeout : float
-        Seconds to wait for a worker.
-    """
-
-    number: int = 1
-    cluster: dict[str, Any] | None = None
-    options: dict[str, Any] = field(default_factory=dict)
-    timeout: float = 10.0
-
-    @property
-    def threads(self) -> int | None:
-        """Number of threads of linear algebra in one run; None for the libraries' own number."""
-        return None if self.number == 1 or self.cluster is not None else max(1, cpu_count() // self.number)
-
-    @contextlib.contextmanager
-    def entered(self) -> Iterator[Workers]:
-        """Workers, which are let go of at the end."""
-        if self.cluster is None:
-            yield Threads(self.number)
-            return
-        from distributed import Client
-
-        with Client(**self.cluster, set_as_default=False) as client:
-            yield Cluster(self.number, client, self.options, self.timeout)
-
-
-def workplace(n_jobs: int | None) -> Workplace:
-    """Workers that the user has chosen.
-
-    Raises
-    ------
-    PrivacyError
-        For a cluster with which searches are not tested, or that other processes cannot reach.
-    """
-    backend = get_active_backend()[0]
-    number = max(1, int(effective_n_jobs(n_jobs)))  # a cluster without any is refused, not paid for
-    if type(backend).__module__ == "joblib._parallel_backends" or getattr(backend, "supports_sharedmem", False):
-        return Workplace(number)
-    if type(backend).__name__ != "DaskDistributedBackend":
-        raise PrivacyError(
-            f"Found joblib's backend {type(backend).__name__}, with which searches are not tested: its logs and stores "
-            'may keep records. Use Dask (parallel_config("dask")), or joblib\'s own workers (n_jobs=2).'
-        )
-    address = backend.client.scheduler.address
-    if address.startswith("inproc:"):
-        raise PrivacyError(
-            f"Found a Dask cluster inside of this process ({address.partition('/')[0]}): private work is done in a "
-            "process of its own, which cannot reach it. Use LocalCluster(processes=True), or n_jobs without Dask."
-        )
-    cluster = {"address": address, "security": backend.client.security}
-    return Workplace(max(number, n_jobs or 1), cluster, backend.submit_kwargs, backend.wait_for_workers_timeout)
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
@@ -259,7 +137,7 @@ START = "The candidates could not be run, so there is no model."
 SENTENCES = {
     "MemoryError": "There is not enough memory. Use fewer workers (n_jobs).",
     **dict.fromkeys(
-        ("KilledWorker", *LOST),
+        ("KilledWorker", "OutOfMemoryError", "WorkerCrashedError", "NodeDiedError", "ObjectLostError", *LOST),
         "Workers of the cluster ended before their tasks did, again and again: usually for want of memory, or compiled "
         "code crashed. Give workers more memory, or try the candidates on public or made-up data.",
     ),

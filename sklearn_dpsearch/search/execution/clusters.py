@@ -1,0 +1,207 @@
+"""Clusters of Dask and Ray: the private process connects to them, and workers start private processes of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from joblib import cpu_count, effective_n_jobs
+from joblib.parallel import get_active_backend
+
+from ...privacy import PrivacyError
+from .. import private_process
+from .workers import LOST, Counter, Threads, Workers, uncounted
+
+Found = TypeVar("Found")
+
+#: Seconds before everything is sent again: the scheduler notices a moment later which workers are gone.
+PAUSES = (1.0, 5.0)
+
+
+@dataclass
+class DaskWorkers(Workers):
+    """Workers of Dask, each of which does a task in a private process of its own.
+
+    Parameters
+    ----------
+    number : int
+    client : distributed.Client
+    options : dict
+        As ``Client.submit`` takes them.
+    timeout : float
+        Seconds to wait for a worker.
+    """
+
+    number: int = 1
+    client: Any = None
+    options: dict[str, Any] = field(default_factory=dict)
+    timeout: float = 10.0
+    _records: Any = None
+
+    def __reduce__(self) -> Any:
+        return Threads, (self.number,)  # a connection cannot go to another process
+
+    def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
+        """Results of the tasks. They are sent again if all workers with the records are lost; seeds stay."""
+        pickled = [private_process.for_workers(task) for task in tasks]
+        for pause in (*PAUSES, None):
+            try:
+                return [private_process.value_of(answer) for answer in self._answers(pickled, counter)]
+            except Exception as error:
+                if pause is None or type(error).__name__ not in LOST:
+                    raise
+            self._records = None
+            time.sleep(pause)
+        raise AssertionError("The last attempt returns or raises.")
+
+    def _answers(self, pickled: Sequence[bytes], counter: Counter) -> list[bytes]:
+        from distributed import as_completed
+
+        self.client.submit(int, pure=False).result(timeout=self.timeout)  # a cluster grows by the tasks that wait
+        if self._records is None:
+            self._records = self.client.scatter(private_process.content_for_workers(), hash=False)
+        sent = [
+            self.client.submit(private_process.on_a_worker, one, self._records, pure=False, **self.options)
+            for one in pickled
+        ]
+        answers: dict[Any, bytes] = {}
+        for one in as_completed(sent, loop=self.client.loop):  # at once, while its worker lives
+            answers[one.key] = one.result()
+            counter(len(answers))
+        return [answers[one.key] for one in sent]
+
+
+@contextlib.contextmanager
+def on_dask(number: int, address: str, security: Any, options: dict[str, Any], timeout: float) -> Iterator[Workers]:
+    """Workers of a cluster of Dask, to which this process is connected until the end."""
+    from distributed import Client
+
+    with Client(address=address, security=security, set_as_default=False) as client:
+        yield DaskWorkers(number, client, options, timeout)
+
+
+@dataclass
+class RayWorkers(Workers):
+    """Workers of Ray, each of which does a task in a private process of its own.
+
+    Parameters
+    ----------
+    number : int
+    options : dict
+        As remote functions of Ray take them.
+    """
+
+    number: int = 1
+    options: dict[str, Any] = field(default_factory=dict)
+    _records: Any = None
+
+    def __reduce__(self) -> Any:
+        return Threads, (self.number,)
+
+    def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
+        """Results of the tasks. Ray does those of a lost worker again; seeds stay."""
+        import ray
+
+        if self._records is None:
+            self._records = ray.put(private_process.content_for_workers())
+        remote = ray.remote(**{"num_cpus": 1, **self.options})(private_process.on_a_worker)
+        sent = [remote.remote(private_process.for_workers(task), self._records) for task in tasks]
+        running = sent
+        while running:
+            _, running = ray.wait(running)
+            counter(len(sent) - len(running))
+        return [private_process.value_of(answer) for answer in ray.get(sent)]
+
+
+@contextlib.contextmanager
+def on_ray(number: int, address: str, runtime: dict[str, Any], options: dict[str, Any]) -> Iterator[Workers]:
+    """Workers of a cluster of Ray; what it holds for this process is gone at the end."""
+    import ray
+
+    ray.init(address, runtime_env=runtime, log_to_driver=False)
+    try:
+        yield RayWorkers(number, options)
+    finally:
+        ray.shutdown()
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Choice of workers by ``n_jobs`` and joblib's configuration, before the private process.
+
+    Parameters
+    ----------
+    number : int
+        Number of workers, now or later: ``n_jobs`` is how far a cluster may grow.
+    cluster : callable or None
+        Makes the block with workers of a cluster, from their number.
+    """
+
+    number: int = 1
+    cluster: Callable[[int], AbstractContextManager[Workers]] | None = None
+
+    @property
+    def threads(self) -> int | None:
+        """Number of threads of linear algebra in one run; None for the libraries' own number."""
+        return None if self.number == 1 or self.cluster is not None else max(1, cpu_count() // self.number)
+
+    def entered(self) -> AbstractContextManager[Workers]:
+        """Block with workers, which are let go of at the end."""
+        return contextlib.nullcontext(Threads(self.number)) if self.cluster is None else self.cluster(self.number)
+
+
+def workplace(n_jobs: int | None) -> Workplace:
+    """Workers that the user has chosen.
+
+    Raises
+    ------
+    PrivacyError
+        For a cluster with which searches are not tested, or that other processes cannot reach.
+    """
+    backend = get_active_backend()[0]
+    number = max(1, int(effective_n_jobs(n_jobs)))  # a cluster without any is refused, not paid for
+    if type(backend).__module__ == "joblib._parallel_backends" or getattr(backend, "supports_sharedmem", False):
+        return Workplace(number)
+    name = type(backend).__name__
+    if name not in CLUSTERS:
+        raise PrivacyError(
+            f"Found joblib's backend {name}, with which searches are not tested: its logs and stores may keep records. "
+            'Use Dask or Ray (parallel_config("dask"), "ray"), or joblib\'s own workers (n_jobs=2).'
+        )
+    return Workplace(max(number, n_jobs or 1), CLUSTERS[name](backend))
+
+
+def _dask_of(backend: Any) -> Callable[[int], AbstractContextManager[Workers]]:
+    address, security = backend.client.scheduler.address, backend.client.security
+    if address.startswith("inproc:"):
+        raise PrivacyError(
+            f"Found a Dask cluster inside of this process ({address.partition('/')[0]}): private work is done in a "
+            "process of its own, which cannot reach it. Use LocalCluster(processes=True), or n_jobs without Dask."
+        )
+    options, timeout = backend.submit_kwargs, backend.wait_for_workers_timeout
+    return partial(on_dask, address=address, security=security, options=options, timeout=timeout)
+
+
+def _ray_of(backend: Any) -> Callable[[int], AbstractContextManager[Workers]]:
+    import ray
+
+    if not ray.is_initialized() or ray.util.client.ray.is_connected():
+        raise PrivacyError(
+            "Found joblib's backend of Ray in a process that is not part of a cluster of Ray, so that no other process "
+            'can join it from here. Write ray.init() or ray.init(address="auto") first, on a machine of the cluster.'
+        )
+    here = ray.get_runtime_context()
+    options = backend.ray_remote_args or {}
+    return partial(on_ray, address=here.gcs_address, runtime=dict(here.runtime_env), options=options)
+
+
+#: Clusters with which searches are tested, by joblib's backends.
+CLUSTERS: dict[str, Callable[[Any], Callable[[int], AbstractContextManager[Workers]]]] = {
+    "DaskDistributedBackend": _dask_of,
+    "RayBackend": _ray_of,
+}
