@@ -22,14 +22,14 @@ CEILINGS = {
     "boosting": 1_800,
     "data": 445,
     "ledger": 685,
-    "nets": 5_515,
+    "nets": 5_555,
     "preprocessing": 835,
     "privacy": 6_075,
     "report": 825,
     "scoring": 1_225,
     "search": 5_120,
 }
-FILES = 282
+FILES = 283
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

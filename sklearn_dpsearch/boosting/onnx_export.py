@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +15,13 @@ from .cells import Partition
 from .estimators import DPGradientBoostingClassifier
 from .losses import Array
 
+#: Name, type and further shape of an answer.
+Answer: TypeAlias = tuple[str, int, list[int]]
 #: Versions of the operators that are used, all old enough for onnxruntime 1.15, and of the file.
 OPERATORS, TREES, FILE = 18, 3, 9
 
 
-class _Graph:
+class Graph:
     """Nodes and constants; a method ends with the name of its result."""
 
     def __init__(self) -> None:
@@ -38,6 +39,15 @@ class _Graph:
         name = f"{kind}_{len(self.nodes)}" if result is None else result
         self.nodes.append(self._node(kind, list(inputs), [name], **attributes))
         return name
+
+    def model(self, estimator: object, inputs: list[Any], answers: list[Answer]) -> Any:
+        """Model of ONNX with these inputs and answers."""
+        from onnx import helper
+
+        outputs = [helper.make_tensor_value_info(name, kind, ["n_samples", *more]) for name, kind, more in answers]
+        graph = helper.make_graph(self.nodes, type(estimator).__name__, inputs, outputs, initializer=self.constants)
+        versions = [helper.make_opsetid("", OPERATORS), helper.make_opsetid("ai.onnx.ml", TREES)]
+        return helper.make_model(graph, opset_imports=versions, ir_version=FILE, producer_name="sklearn_dpsearch")
 
 
 def to_onnx(model: GradientBoosting) -> Any:
@@ -81,21 +91,22 @@ def to_onnx(model: GradientBoosting) -> Any:
             "Found a model with init, another model that its predictions start from, which is not converted. Convert a "
             "model without init."
         )
-    graph, coded, schema = _Graph(), model._columns(), model._features()
+    graph, coded, schema = Graph(), model._columns(), model._features()
     inputs, codes = [], []
     for (name, column), edges in zip(schema.columns.items(), coded.edges):
         texts = _of_texts(name, column)
-        inputs.append(helper.make_tensor_value_info(name, _type_of(np.array("" if texts else 0.0)), ["n_samples", 1]))
+        inputs.append(helper.make_tensor_value_info(name, type_of(np.array("" if texts else 0.0)), ["n_samples", 1]))
         codes.append(_codes(graph, name, column, edges, texts))
     outputs = _outputs(graph, model, codes)
-    kinds = list(_answers(graph, model, outputs))
-    found = helper.make_graph(
-        graph.nodes, type(model).__name__, inputs,
-        [helper.make_tensor_value_info(name, kind, ["n_samples", *more]) for name, kind, more in kinds],
-        initializer=graph.constants,
-    )  # fmt: skip
-    versions = [helper.make_opsetid("", OPERATORS), helper.make_opsetid("ai.onnx.ml", TREES)]
-    return helper.make_model(found, opset_imports=versions, ir_version=FILE, producer_name="sklearn_dpsearch")
+    if not isinstance(model, DPGradientBoostingClassifier):
+        (middle, unit), bounds = model._scale(), model._declared("bounds_y")
+        return graph.model(model, inputs, numbers_of(graph, outputs, middle, unit, bounds))
+    two = len(model.classes_) == 2
+    shift = model._logits(np.zeros((1 if two else len(model.classes_), 1)))
+    logits = graph("Add", outputs, graph.constant(shift.reshape(1, -1)))
+    if two:
+        logits = graph("Concat", graph("Mul", logits, graph.constant(0.0)), logits, axis=1)
+    return graph.model(model, inputs, labels_of(graph, logits, model.classes_))
 
 
 def _of_texts(name: str, column: Column) -> bool:
@@ -114,7 +125,7 @@ def _of_texts(name: str, column: Column) -> bool:
     )
 
 
-def _codes(graph: _Graph, name: str, column: Column, edges: Array | None, texts: bool) -> str:
+def _codes(graph: Graph, name: str, column: Column, edges: Array | None, texts: bool) -> str:
     """Code of each record, shape (n_samples,)."""
     if isinstance(column, Choice):
         unknown = len(column.values)
@@ -133,15 +144,15 @@ def _codes(graph: _Graph, name: str, column: Column, edges: Array | None, texts:
     return graph("Where", missing, graph.constant(len(edges) + 1), code)
 
 
-def _whole(graph: _Graph, flags: str) -> str:
-    return graph("Cast", flags, to=_type_of(np.zeros(1, np.int64)))
+def _whole(graph: Graph, flags: str) -> str:
+    return graph("Cast", flags, to=type_of(np.zeros(1, np.int64)))
 
 
-def _counted(graph: _Graph, rows: str) -> str:
+def _counted(graph: Graph, rows: str) -> str:
     return graph("ReduceSum", rows, graph.constant([1]), keepdims=0)
 
 
-def _outputs(graph: _Graph, model: GradientBoosting, codes: list[str]) -> str:
+def _outputs(graph: Graph, model: GradientBoosting, codes: list[str]) -> str:
     """Outputs of the model, shape (n_samples, n_outputs)."""
     total = ""
     for partition, weights in zip((Partition(*one) for one in model.partitions_), model.weights_):
@@ -155,29 +166,24 @@ def _outputs(graph: _Graph, model: GradientBoosting, codes: list[str]) -> str:
     return total
 
 
-def _answers(graph: _Graph, model: GradientBoosting, outputs: str) -> Iterator[tuple[str, int, list[int]]]:
-    """Name, type and further shape of each answer."""
-    if not isinstance(model, DPGradientBoostingClassifier):
-        (middle, unit), bounds = model._scale(), model._declared("bounds_y")
-        scaled = graph("Add", graph("Mul", outputs, graph.constant(unit)), graph.constant(middle))
-        clipped = graph("Clip", scaled, *(graph.constant(float(end)) for end in bounds))
-        graph("Squeeze", clipped, graph.constant([1]), result="variable")
-        yield "variable", _type_of(np.zeros(1)), []
-        return
-    n_classes = len(model.classes_)
-    shift = model._logits(np.zeros((1 if n_classes == 2 else n_classes, 1)))
-    logits = graph("Add", outputs, graph.constant(shift.reshape(1, -1)))
-    if n_classes == 2:
-        nothing = graph("Mul", logits, graph.constant(0.0))
-        logits = graph("Concat", nothing, logits, axis=1)
+def labels_of(graph: Graph, logits: str, classes: NDArray[Any]) -> list[Answer]:
+    """Labels and probabilities from logits of shape (n_samples, n_classes)."""
+    labels = classes.astype(object if classes.dtype.kind in "OU" else np.int64)
     graph("Softmax", logits, axis=1, result="probabilities")
-    labels: NDArray[Any] = model.classes_.astype(object if model.classes_.dtype.kind in "OU" else np.int64)
     graph("Gather", graph.constant(labels), graph("ArgMax", logits, axis=1, keepdims=0), result="label")
-    yield "label", _type_of(labels), []
-    yield "probabilities", _type_of(np.zeros(1)), [n_classes]
+    return [("label", type_of(labels), []), ("probabilities", type_of(np.zeros(1)), [len(classes)])]
 
 
-def _type_of(values: NDArray[Any]) -> int:
+def numbers_of(graph: Graph, outputs: str, middle: float, unit: float, bounds: Any) -> list[Answer]:
+    """Numbers inside of bounds, if there are any, from outputs of shape (n_samples, 1)."""
+    found = graph("Add", graph("Mul", outputs, graph.constant(unit)), graph.constant(middle))
+    if bounds is not None:
+        found = graph("Clip", found, *(graph.constant(float(end)) for end in bounds))
+    graph("Squeeze", found, graph.constant([1]), result="variable")
+    return [("variable", type_of(np.zeros(1)), [])]
+
+
+def type_of(values: NDArray[Any]) -> int:
     """Number of ONNX for the type of an array; texts are objects there."""
     from onnx import helper
 

@@ -5,7 +5,7 @@ Ready-made for data frames: ``DPTabularClassifier``, ``DPTabularRegressor``, and
 ``DPLinearRegression``, ``DPMLPClassifier``, ``DPMLPRegressor``. With a module of your own: ``DPNeuralNetClassifier``,
 ``DPNeuralNetBinaryClassifier``, ``DPNeuralNetMultiLabelClassifier``, ``DPNeuralNetRegressor`` (skorch). All train with
 DP-SGD, state their guarantee from their arguments alone, and can be searched by every search of this library.
-``OpacusNet`` is a mixin for skorch nets that train with Opacus.
+``OpacusNet`` is a mixin for skorch nets that train with Opacus. ``to_onnx`` exports nets for arrays.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .estimators.array_estimators import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
     from .estimators.ensembles import DPTabularEnsembleClassifier, DPTabularEnsembleRegressor
     from .estimators.frame_estimators import DPTabularClassifier, DPTabularRegressor
+    from .estimators.onnx_export import to_onnx
     from .estimators.skorch_nets import (
         DPNeuralNetBinaryClassifier,
         DPNeuralNetClassifier,
@@ -39,12 +40,14 @@ __all__ = [
     "DPTabularEnsembleRegressor",
     "DPTabularRegressor",
     "OpacusNet",
+    "to_onnx",
 ]
 #: Names in each module, imported on demand: searches and users of diffprivlib need no torch.
 _MODULES = {
     "estimators.array_estimators": ("DPLinearRegression", "DPLogisticRegression", "DPMLPClassifier", "DPMLPRegressor"),
     "estimators.ensembles": ("DPTabularEnsembleClassifier", "DPTabularEnsembleRegressor"),
     "estimators.frame_estimators": ("DPTabularClassifier", "DPTabularRegressor"),
+    "estimators.onnx_export": ("to_onnx",),
     "estimators.skorch_nets": (
         "DPNeuralNetBinaryClassifier",
         "DPNeuralNetClassifier",
