@@ -23,7 +23,7 @@ from sklearn_dpsearch.privacy import (
 
 RUN = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
 
-#: Call ↦ ε at δ = 1e-5 that version 0.2.0 states.
+#: Call ↦ ε at δ = 1e-5 that version 0.3.0 states.
 STATED: dict[str, tuple[Callable[[], Guarantee], float]] = {
     "Gaussian": (lambda: GaussianDP(mu=0.5), 1.9931),
     "zCDP": (lambda: ZCDP(rho=0.1), 1.91424),
