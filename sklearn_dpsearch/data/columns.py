@@ -239,7 +239,7 @@ def _of_pandas(column: Any, exact: bool) -> Given:
         return Given(np.asarray(column.to_numpy(np.float64, na_value=np.nan)), kind)
     if kind == "M" and hasattr(dtype, "tz"):
         return Given(np.asarray(column.dt.tz_convert(None).to_numpy()), kind)
-    values = np.array(column.astype(object), dtype=object)
+    values = _objects_of(lambda: column.astype(object), lambda place: column.iloc[place], len(column))
     values[column.isna().to_numpy(bool)] = np.nan
     return Given(values, "T" if str(dtype).lower().startswith("str") else kind)
 
@@ -267,7 +267,7 @@ def _of_pyarrow(column: Any, exact: bool) -> Given:
     if inner is not dtype:
         column = column.cast(inner)
     if whole and exact:
-        return Given(objects(column.to_pylist()), whole)
+        return Given(_of_python(column), whole)
     if whole or kinds.is_floating(inner) or kinds.is_decimal(inner):
         column = column.cast("uint8") if whole == "b" else column
         return Given(_to_numpy(column.cast("float64", safe=False)), whole or "f")
@@ -275,7 +275,27 @@ def _of_pyarrow(column: Any, exact: bool) -> Given:
         unit = inner.unit if kinds.is_timestamp(inner) else "s" if kinds.is_date32(inner) else "ms"
         return Given(_to_numpy(column.cast(arrow.timestamp(unit))), "M")
     text = kinds.is_string(inner) or kinds.is_large_string(inner) or kinds.is_string_view(inner)
-    return Given(objects(column.to_pylist()), "T" if text else "O")
+    return Given(_of_python(column), "T" if text else "O")
+
+
+def _of_python(column: Any) -> NDArray[np.object_]:
+    """Python's objects of PyArrow's values."""
+    return _objects_of(column.to_pylist, lambda place: column[place].as_py(), len(column))
+
+
+def _objects_of(read: Callable[[], Any], read_one: Callable[[int], Any], n: int) -> NDArray[np.object_]:
+    """Python's objects; None for an entry that Python cannot hold: text that is no UTF-8, a duration of 10¹⁰ years."""
+    try:
+        return objects(read())
+    except Exception:  # one record must not make an error
+        return objects([_or_none(read_one, place) for place in range(n)])
+
+
+def _or_none(read_one: Callable[[int], Any], place: int) -> Any:
+    try:
+        return read_one(place)
+    except Exception:
+        return None
 
 
 def _to_numpy(column: Any) -> NDArray[Any]:

@@ -103,6 +103,8 @@ USUAL = {
     "instants": [datetime(2020 + i, 1, 1 + i, i) for i in range(N)],
     "aware": [datetime(2020 + i, 1, 1 + i, i, tzinfo=UTC) for i in range(N)],
     "objects": [1, "x", 2.5, None, "yy", True, 0],
+    "counts": [1, 2, 3, 4, 5, 6, 7],
+    "bytes": [b"x", b"yy", b"x", b"z", b"yy", b"x", b"z"],
 }
 ODD = {
     "floats": FLOATS,
@@ -112,6 +114,8 @@ ODD = {
     "instants": INSTANTS,
     "aware": AWARE,
     "objects": OBJECTS,
+    "counts": [0, -1, 2**62, -(2**62)],
+    "bytes": [b"", b"\xff", b"\xf0\x9f", "é".encode("latin-1")],
 }
 
 
@@ -147,6 +151,17 @@ def of_arrow_in_pandas(dtype):
     def make(values):
         pa = pytest.importorskip("pyarrow")
         return pd.Series(pd.array(values, dtype=pd.ArrowDtype(eval(dtype, {"pa": pa}))), name="a")
+
+    return make
+
+
+def seen_as(kind, dtype, in_pandas=False):
+    """Values of one type of PyArrow, seen as another: Python cannot hold all of them."""
+
+    def make(values):
+        pa = pytest.importorskip("pyarrow")
+        array = pa.array(values, eval(kind, {"pa": pa})).view(eval(dtype, {"pa": pa}))
+        return pd.Series(pd.arrays.ArrowExtensionArray(array), name="a") if in_pandas else array
 
     return make
 
@@ -201,6 +216,11 @@ SERIES = {
         ("timestamp('us', 'UTC')", "aware", True),
         ("dictionary(pa.int32(), pa.string())", "texts", False),
     )},
+    "durations": ("counts", seen_as("pa.int64()", "pa.duration('s')"), True),
+    "durations in pandas": ("counts", seen_as("pa.int64()", "pa.duration('us')", in_pandas=True), True),
+    "times of a day": ("counts", seen_as("pa.int64()", "pa.time64('us')"), True),
+    "bytes as text": ("bytes", seen_as("pa.binary()", "pa.string()"), True),
+    "bytes as text in pandas": ("bytes", seen_as("pa.binary()", "pa.string()", in_pandas=True), True),
 }  # fmt: skip
 ENTRIES = {
     "numbers": (0.0, 3.0),
