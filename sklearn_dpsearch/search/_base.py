@@ -218,6 +218,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         if X_public is not None or y_public is not None:
             check_public(X_public, y_public, X, y)
         _, scorer = together((strategy.check_kinds, partial(strategy.scorer, X_public is not None)))
+        there = workplace(self.n_jobs)
         seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
         n, unit, persons = seen.n, "record", None
         if groups is not None:
@@ -226,7 +227,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         with planning(type(self).__name__, self.verbose):
             plan = search._plan(strategy, n, X_public is not None, self.delta)
             search._check_finite(plan, plan.spent, n, X_public is not None)
-            plan = replace(plan, spent=replace(plan.spent, unit=unit))
+            known = (*plan.spent.assumptions, *there.assumptions)
+            plan = replace(plan, spent=replace(plan.spent, unit=unit, assumptions=known))
         if self.verbose:  # all that it ever prints is known without the data
             cost = f"epsilon = {up(plan.spent.epsilon)} at delta = {short_up(plan.spent.delta)} for any one {unit}"
             told = f"[{type(self).__name__}] {plan.work}the whole fit costs {cost}"
@@ -244,7 +246,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             y=seen.y,
             public=public,
             fit_params=fit_params,
-            workplace=workplace(self.n_jobs),
+            workplace=there,
         )
         if self.rehearse and not is_counted():  # a search around this one has rehearsed it
             why_not = rehearse(work, seen)

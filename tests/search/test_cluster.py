@@ -164,6 +164,7 @@ def test_searches_on_ray_are_the_same_searches_and_leave_nothing_private():
         pytest.skip(f"no cluster of Ray can start here: {told['no cluster']}")
     assert told["same"] == dict.fromkeys(("random", "subset", "grid", "threshold", "doubling"), True)
     assert told["after a loss"]
+    assert told["assumed"] == 1
     assert told["failures"] == FAILURES
     assert told["left"] == 0
     assert told["on the disk"] == []

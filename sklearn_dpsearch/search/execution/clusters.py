@@ -19,6 +19,7 @@ from .workers import LOST, Counter, Threads, Workers, uncounted
 
 Found = TypeVar("Found")
 
+TRUSTED = "Candidates ran on a cluster: its workers, schedulers, stores and connections are trusted as the caller's machine is."
 #: Seconds before everything is sent again: the scheduler notices a moment later which workers are gone.
 PAUSES = (1.0, 5.0)
 
@@ -144,6 +145,11 @@ class Workplace:
 
     number: int = 1
     cluster: Callable[[int], AbstractContextManager[Workers]] | None = None
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Assumptions about the workers, as plain sentences."""
+        return () if self.cluster is None else (TRUSTED,)
 
     @property
     def threads(self) -> int | None:
