@@ -73,14 +73,12 @@ INSIDE_NETS = {
         name: set()
         for name in (
             "checkpoints",
-            "digest",
             "layout",
             "named_tensors",
             "opacus_net",
             "randomness",
             "sampling",
             "torch_settings",
-            "training_progress",
         )
     },
     "optimizers": set(),
@@ -96,21 +94,18 @@ INSIDE_NETS = {
         "randomness",
         "sampling",
         "torch_settings",
-        "training_progress",
     },
     "training": {
         "records",
         "task",
         "stack",
-        "resuming",
         "engines",
         "optimizers",
         "named_tensors",
         "randomness",
         "torch_settings",
-        "training_progress",
     },
-    "fingerprint": {"digest", "layout", "records", "task"},
+    "fingerprint": {"engines", "layout", "records", "task"},
     "resuming": {"fingerprint", "randomness", "torch_settings", "task"},
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.

@@ -15,10 +15,10 @@ from ..errors import PrivacyError
 from .durable import NEW, settle
 
 LOCK, README, RELEASE = "lock", "README.txt", "release"
-#: Beginnings of the names of results, and of states of trainings under way.
-DONE, GOING = "done-", "going-"
+#: Beginning of the names of results.
+DONE = "done-"
 #: Names of all files that are written only after the essential one.
-PIECE = re.compile(rf"(({DONE}|{GOING})[0-9a-f-]*|{RELEASE})({NEW})?")
+PIECE = re.compile(rf"({DONE}[0-9a-f-]*|{RELEASE})({NEW})?")
 NOT_WRITTEN = (
     "Found no way to write a checkpoint into {path} ({reason}); room and the right to write are needed. No record was "
     "used, and nothing is spent: make room, or give another folder, and call fit again."

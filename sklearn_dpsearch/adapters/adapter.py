@@ -115,13 +115,6 @@ class Adapter(ABC):
         """
         return None
 
-    def keep_training(self, estimator: Estimator, keeper: Any) -> None:
-        """Set the keeper that saves the next ``fit`` from time to time, for going on from there; None removes it.
-
-        The result of the ``fit`` does not depend on the keeper. Estimators without checkpoints ignore it.
-        """
-        return None
-
     def for_records(self, estimator: Estimator, n: int, places: int | None = None) -> None:
         """Fix what follows from the number ``n`` of all records (rate, steps), also for a fit on some of them.
 

@@ -218,12 +218,6 @@ class PipelineAdapter(_CompositeAdapter):
     def listed(self, estimator: Pipeline) -> list[tuple[str, Any]]:
         return list(estimator.steps)
 
-    def keep_training(self, estimator: Pipeline, keeper: Any) -> None:
-        """Set the keeper of the last step: earlier steps may be many, and seldom take long."""
-        last = estimator.steps[-1][1]
-        if not is_skipped(last) and not learns_nothing(last):
-            self.adapter_for(last).keep_training(last, keeper)
-
     def trains_together(self, estimator: Pipeline) -> bool:
         """Return whether the last step trains together and the steps before it learn nothing."""
         *before, (_, last) = estimator.steps

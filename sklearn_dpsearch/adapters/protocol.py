@@ -20,7 +20,7 @@ class PrivateEstimator(Estimator, Protocol):
 
     - ``privacy_parameters``, ``scaled_privacy(factor, varying)``, ``under(neighboring)``, ``expecting(n)``;
     - ``search_space(grid=False)``, ``extrapolation()``;
-    - ``fit_together(models, X, y)``, a static method, and ``keep_training(keeper)``;
+    - ``fit_together(models, X, y)``, a static method;
     - ``privacy_assumptions()``: assumptions of the guarantee, as sentences;
     - ``secure_without_seed``: with True and ``random_state=None`` (``noise_seed=None``) the estimator draws on the
       operating system, and keeps None. Other estimators get a generator with fresh entropy.
@@ -97,10 +97,6 @@ class ProtocolAdapter(Adapter):
             found: dict[str, Any] | None = estimator.under(neighboring)
             return found
         return {} if self.training_run(estimator, None).guarantee.neighboring == neighboring else None
-
-    def keep_training(self, estimator: Estimator, keeper: Any) -> None:
-        if _has(estimator, "keep_training") and is_ours(type(estimator)):  # a foreign ``fit`` may keep other data
-            estimator.keep_training(keeper)
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
         return estimator.extrapolation() if _has(estimator, "extrapolation") else {}

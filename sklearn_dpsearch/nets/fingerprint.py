@@ -1,11 +1,10 @@
-"""Marks by which a training and its records are recognised after a crash."""
+"""Fingerprints of trainings: of a seeded one, which shares its noise with no other, and of one that goes on later."""
 
 from __future__ import annotations
 
-import copy
+import hashlib
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -14,81 +13,72 @@ from torch import nn
 
 from .._disk import store
 from .._disk.store import Marks, shown
-from ..privacy import PrivacyError
-from .digest import digest
+from .engines.operations import attributes
 from .layout import named_trained
 from .records import Records
 from .task import TrainingTask
 
-#: Arguments without effect on the release, and parts of a task that follow from arguments.
+#: Arguments without effect on the release.
 FREE = frozenset({"checkpoint", "verbose"})
-DERIVED = frozenset({"module", "optimizer", "schedule", "seed", "notes", "memory"})
-#: Devices whose generators can be saved.
-DEVICES = ("cpu", "cuda")
+#: Arguments that change no result beyond rounding, or that show in the initial parameters.
+OF_PLACE = frozenset({*FREE, "noise_seed", "random_state", "device", "max_physical_batch"})
 #: Arguments that errors never show.
 SECRET = frozenset({"noise_seed"})
 
 
-def marks(task: TrainingTask, arguments: Mapping[str, Any], records: Sequence[object], start: str) -> Marks:
-    """Marks of a training; ``start`` is the digest of the starting point of a warm start."""
-    own = {entry.name: getattr(task, entry.name) for entry in fields(task) if entry.name not in DERIVED}
-    own["choice of parameters"] = [name for name, _ in named_trained(task.module)]
-    own["module"] = _blank(task.module)
-    given = {name: argument(value) for name, value in arguments.items() if name not in FREE}
+def text_of(value: Any) -> str:
+    """Text that tells a value from others, equal in every process.
+
+    Of modules it has types and constants without parameters, of classes and functions the names, and of all other
+    objects types and attributes.
+    """
+    if isinstance(value, (np.ndarray, torch.Tensor)) and value.dtype != object:
+        return digest(value)
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{text_of(key)}: {text_of(one)}' for key, one in value.items())}}}"
+    if isinstance(value, (set, frozenset)):
+        return f"set{sorted(map(text_of, value))}"
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return f"{type(value).__name__}({', '.join(map(text_of, value))})"
+    if isinstance(value, nn.Module):
+        return text_of([(name, type(layer), attributes(layer)) for name, layer in value.named_modules()])
+    if named := getattr(value, "__qualname__", None):
+        return f"{value.__module__}.{named}"
+    if own := getattr(value, "__dict__", None):
+        return f"{text_of(type(value))}{text_of(own)}"
+    return text_of(type(value)) if " at 0x" in repr(value) else repr(value)
+
+
+def digest(*tensors: np.ndarray | torch.Tensor) -> str:
+    """Digest of the contents of tensors, or arrays, in order."""
+    found = hashlib.sha256()
+    for one in tensors:
+        values = np.ascontiguousarray(one.detach().cpu().numpy() if isinstance(one, torch.Tensor) else one)
+        found.update(f"{values.dtype}{values.shape}".encode())
+        found.update(values.reshape(-1).view(np.uint8).data)
+    return found.hexdigest()
+
+
+def marks(task: TrainingTask, arguments: Mapping[str, Any], records: Sequence[str], start: str) -> Marks:
+    """Marks of a training, by digests of its records; ``start`` is the digest of the start of a warm start."""
     device = torch.device(arguments.get("device", "cpu"))
-    if device.type not in DEVICES:
-        raise PrivacyError(
-            f"Found device={str(device)!r} together with a checkpoint; the generators of {' and '.join(DEVICES)} can "
-            "be saved. Leave checkpoint=None."
-        )
-    where = {**store.place(("torch", "numpy")), **place_of(device)}
+    where = {
+        **store.place(("torch", "numpy")),
+        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+    }
+    own = {"module": task.module, "choice of parameters": [name for name, _ in named_trained(task.module)]}
     return {
-        "place": {name: (str(found), repr(found)) for name, found in where.items()},
-        "argument": {name: _described(name, value) for name, value in given.items()},
+        "place": {name: (found, repr(found)) for name, found in where.items()},
+        "argument": {name: _described(name, value) for name, value in arguments.items() if name not in FREE},
         "training": {name: _described(name, value) for name, value in own.items()},
         "start": {"initial parameters or states of the optimizer": (start, "")},
-        "records": marks_of_records(records),
+        "records": {"records": (text_of(records), "")},
     }
 
 
 def _described(name: str, value: Any) -> tuple[str, str]:
-    return digest(value), type(value).__name__ if name in SECRET else shown(value)
-
-
-def place_of(device: torch.device) -> dict[str, str]:
-    """Processor and device, on which rounding depends."""
-    return {
-        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-    }
-
-
-def argument(value: Any) -> Any:
-    """Relevant part of an argument: of modules all but the parameters, of generators nothing, as use changes them."""
-    if isinstance(value, nn.Module):
-        return _blank(value)
-    generators = (np.random.RandomState, np.random.SeedSequence, np.random.Generator)
-    return type(value).__name__ if isinstance(value, generators) else value
-
-
-def _blank(module: nn.Module) -> nn.Module:
-    """Copy with zero parameters: a resumed training takes them from its checkpoint."""
-    blank = copy.deepcopy(module).cpu()
-    for value in blank.state_dict().values():
-        if isinstance(value, torch.Tensor):
-            value.zero_()
-    return blank
-
-
-def marks_of_records(records: Sequence[object]) -> dict[str, tuple[str, str]]:
-    """Mark of records, by their digests."""
-    return {"records": (digest(*records), "")}
-
-
-# --- seeded noise -----------------------------------------------------------------------------------------------------
-
-#: Arguments that change no result beyond rounding, or that show in the initial parameters.
-OF_PLACE = frozenset({*FREE, "noise_seed", "random_state", "device", "max_physical_batch"})
+    return text_of(value), type(value).__name__ if name in SECRET else shown(value)
 
 
 def words_of(module: nn.Module, arguments: Mapping[str, Any], given: Records, trainings: int) -> Sequence[int]:
@@ -106,7 +96,7 @@ def words_of(module: nn.Module, arguments: Mapping[str, Any], given: Records, tr
     trainings : int
         Number of earlier trainings of these parameters.
     """
-    named = {name: argument(value) for name, value in sorted(arguments.items()) if name not in OF_PLACE}
-    start = [value.detach().cpu() for value in module.state_dict().values()]
-    told = digest(named, start, trainings, *given.digests())
-    return [int(word) for word in np.frombuffer(bytes.fromhex(told), np.uint32)]
+    named = {name: value for name, value in sorted(arguments.items()) if name not in OF_PLACE}
+    start = digest(*module.state_dict().values())
+    told = text_of([named, start, trainings, *given.digests()])
+    return [int(word) for word in np.frombuffer(hashlib.sha256(told.encode()).digest(), np.uint32)]

@@ -88,11 +88,7 @@ class Stepper(ABC):
         """Go on, with a single net, from the memory of its earlier training by the same optimizer."""
         if memory.get("optimizer") == type(self).__name__:
             self._before = memory["steps"]
-            self.restore([row.unsqueeze(0) for row in memory["state"]])
-
-    def restore(self, state: list[torch.Tensor]) -> None:
-        """Go on from a saved state."""
-        self.state = [one.to(self.rates.device, copy=True) for one in state]
+            self.state = [row.unsqueeze(0).to(self.rates.device, copy=True) for row in memory["state"]]
 
 
 class StackedSGD(Stepper):

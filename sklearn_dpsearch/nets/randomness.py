@@ -7,7 +7,7 @@ import os
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -52,37 +52,6 @@ class Secrets:
         values.mul_(scale)
         if values is not out:
             out.copy_(values)
-
-    def state(self) -> dict[str, Any]:
-        """State of all generators."""
-        return {name: _state_of(one) for name, one in self._generators()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on drawing from a saved state."""
-        for name, one in self._generators():
-            _set_state(one, state[name])
-
-    def _generators(self) -> list[tuple[str, np.random.Generator]]:
-        """All generators, by name."""
-        return [(name, one) for name, one in vars(self).items() if isinstance(one, np.random.Generator)]
-
-
-def _state_of(generator: np.random.Generator) -> dict[str, Any]:
-    """State of a generator, in numbers and tensors."""
-    state = generator.bit_generator.state
-    words = {
-        name: torch.from_numpy(value.view(np.int64).copy()) if isinstance(value, np.ndarray) else value
-        for name, value in state["state"].items()
-    }
-    return {**state, "state": words}
-
-
-def _set_state(generator: np.random.Generator, state: dict[str, Any]) -> None:
-    words = {
-        name: value.numpy().view(np.uint64) if isinstance(value, torch.Tensor) else value
-        for name, value in state["state"].items()
-    }
-    generator.bit_generator.state = {**state, "state": words}
 
 
 def sequence(seed: Seed = None) -> np.random.SeedSequence:
@@ -136,19 +105,6 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
-
-
-def global_state(device: torch.device) -> dict[str, Any]:
-    """State of PyTorch's global generators, for a training on this device."""
-    there = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
-    return {"cpu": torch.get_rng_state(), "device": there}
-
-
-def restore_global(state: dict[str, Any], device: torch.device) -> None:
-    """Set PyTorch's global generators to a saved state."""
-    torch.set_rng_state(state["cpu"])
-    if state["device"] is not None:
-        torch.cuda.set_rng_state(state["device"], device)
 
 
 def fill_normals(sources: Sequence[Secrets], scales: Sequence[float], out: torch.Tensor) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from ..data.persons import PersonCodes, number_of_persons, persons_in
 
@@ -78,14 +77,6 @@ class PoissonBatches:
         self._ahead = positions[inside:] - trials
         return np.divmod(positions[:inside], max(self._n, 1))
 
-    def state(self) -> torch.Tensor:
-        """Members drawn ahead. The state of the generator is kept apart."""
-        return torch.from_numpy(self._ahead)
-
-    def restore(self, state: torch.Tensor) -> None:
-        """Go on from a saved state; the generator must be restored to the same point."""
-        self._ahead = state.numpy()
-
     def _successes(self, last: int, number: int) -> np.ndarray:
         """Draw the next successful trials, counted from the first trial that is not drawn yet."""
         gaps = self._coins.geometric(self._rate, number)  # once in 2**53 it gives 0: the same record twice
@@ -139,7 +130,7 @@ class PersonBatches:
 
     def __init__(self, batches: PoissonBatches, persons: RecordsOfPersons, turns: np.random.Generator) -> None:
         self._batches, self._persons, self._turns = batches, persons, turns
-        self.rows, self.state, self.restore = batches.rows, batches.state, batches.restore
+        self.rows = batches.rows
 
     def draw(self, steps: int) -> np.ndarray:
         """Draw the next ``steps`` batches, shape (steps, rows): record numbers, and that of all records for none."""

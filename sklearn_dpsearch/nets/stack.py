@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 
+from .._process import Stage
 from ..privacy.mechanisms.release_sum import is_listened_to, release_sum
 from .engines import rounding
 from .engines.base import Engine
 from .engines.linear import LinearEngine
 from .optimizers import stepper_for
-from .randomness import Secrets, fill_normals, global_state, restore_global
+from .randomness import Secrets, fill_normals
 from .records import Records
 from .sampling import PersonBatches, PoissonBatches, padded_batches
 from .task import TrainingTask
 from .torch_settings import one_thread
-from .training_progress import NO_WATCHERS, Watchers
 
 #: Record numbers drawn ahead, over all nets: enough that drawing costs little, few enough to fit into memory.
 AHEAD = 2**17
+#: Number of times that a training tells how far it is.
+LOOKS = 100
 
 
 def noise_scale(task: TrainingTask, rows: int) -> float:
@@ -50,8 +51,8 @@ class Stack:
     records : Records
     max_physical_batch : int
         Most records in memory at once, over all nets.
-    watchers : Watchers
-        Watchers of the training.
+    tell : callable
+        Told a stage from time to time.
     """
 
     def __init__(
@@ -60,10 +61,10 @@ class Stack:
         engine: Engine,
         records: Records,
         max_physical_batch: int,
-        watchers: Watchers = NO_WATCHERS,
+        tell: Callable[[Stage], None] = lambda stage: None,
     ) -> None:
         self.engine, self.records, self.max_physical_batch = engine, records, max_physical_batch
-        self.watchers = watchers
+        self.tell = tell
         self.device = device = records.inputs.device
         self.tasks = list(tasks)
         layout, modules = engine.layout, [task.module for task in tasks]
@@ -88,41 +89,18 @@ class Stack:
             self._run()
 
     def _run(self) -> None:
-        self.watchers.begin(self)
+        total = max(task.steps for task in self.tasks)
         while self.tasks:
-            t = self.done
-            steps = int(min(self._ahead(t), self.watchers.patience))
-            for step, batches in enumerate(self._drawn(steps)):
-                self._step(batches, t + step)
-            self.done += steps
+            for batches in self._drawn(self._ahead(self.done)):
+                self._step(batches, self.done)
+                self.done += 1
+                if self.done % math.ceil(total / LOOKS) == 0 or self.done == total:
+                    self.tell(Stage("training", self.done, total))
             self._finish(self.done)
-            self.watchers.look(self)
 
     def _drawn(self, steps: int) -> torch.Tensor:
         """Record numbers of the next batches, shape (steps, M, rows)."""
         return torch.from_numpy(padded_batches(self.batches, steps, len(self.records), self.rows)).to(self.device)
-
-    def state(self) -> dict[str, Any]:
-        """State between two blocks of steps: as secret as the records."""
-        return {
-            "done": self.done,
-            "trained": self.trained,
-            "stepper": self.stepper.state,
-            "secrets": [own.state() for own in self.secrets],
-            "batches": [own.state() for own in self.batches],
-            "global": global_state(self.device),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state, with equal tasks, records and engine."""
-        self.done = state["done"]
-        self.trained.copy_(state["trained"])
-        self.stepper.restore(state["stepper"])
-        for own, secret in zip(self.secrets, state["secrets"]):
-            own.restore(secret)
-        for batches, ahead in zip(self.batches, state["batches"]):
-            batches.restore(ahead)
-        restore_global(state["global"], self.device)
 
     def _ahead(self, t: int) -> int:
         """Steps drawn at once: until the next net is done, within the memory allowed."""
@@ -172,12 +150,6 @@ class Stack:
                 task.memory.clear()
                 task.memory.update(of=self.engine.layout.names(trained=True), kept=self.stepper.memory(i, task.steps))
                 self.engine.layout.write(self.trained[i], task.module)
-        self.only(kept)
-
-    def only(self, kept: list[int]) -> None:
-        """Go on with these nets only."""
-        if len(kept) == len(self.tasks):
-            return
         self.trained, self.frozen = self.trained[kept], self.frozen[kept]
         self.tasks = [self.tasks[i] for i in kept]
         self.secrets = [self.secrets[i] for i in kept]

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import torch
 from torch import nn
 
-from .._disk.store import KeyedFile
-from .._process import contained
+from .._process import Stage, contained
 from ..errors import TrainingError
 from .engines import engine_choice, rounding
 from .engines.base import Engine
 from .named_tensors import name_of
 from .randomness import global_torch_seed
 from .records import Records
-from .resuming import kept, shared
 from .stack import Stack
 from .task import TrainingTask
 from .torch_settings import exactly
-from .training_progress import NO_WATCHERS, Watchers
 
 #: Most bytes that a stack uses in a step. More would not fit into a CPU's caches, and a stack would be slower than its
 #: nets alone (``examples/benchmarks/nets_at_real_size.py``). A GPU gains from every increase.
@@ -30,7 +27,13 @@ CACHE = {"cpu": 6 * 2**20}
 FEWEST = 4
 
 
-def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watchers: Watchers = NO_WATCHERS) -> None:
+def train(
+    task: TrainingTask,
+    records: Records,
+    *,
+    max_physical_batch: int,
+    tell: Callable[[Stage], None] = lambda stage: None,
+) -> None:
     """Train one net in place.
 
     Raises
@@ -41,11 +44,11 @@ def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watc
         For tokens that an embedding has no row for.
     """
     device = records.inputs.device
-    with exactly(device), contextlib.closing(watchers):
+    with exactly(device):
         engine, notes = _engine(task, records)
         # Seeded for dropout.
         with records.opened(task.seed) as opened, global_torch_seed(task.seed), _tokens_explained(task.module):
-            Stack([task], engine, opened, max_physical_batch, watchers).run()
+            Stack([task], engine, opened, max_physical_batch, tell).run()
     task.notes[:] = (*notes, *records.assumptions())
 
 
@@ -81,52 +84,41 @@ def _tokens_explained(module: nn.Module) -> Iterator[None]:
         ) from None
 
 
-def train_together(
-    tasks: Sequence[TrainingTask],
-    records: Records,
-    *,
-    max_physical_batch: int,
-    keepers: Sequence[KeyedFile | None] | None = None,
-) -> list[bool]:
+def train_together(tasks: Sequence[TrainingTask], records: Records, *, max_physical_batch: int) -> list[bool]:
     """Train several nets in place, as stacks of equal architecture; return for each whether it succeeded.
 
     Each net has its own batches, noise, rates and number of steps; grouping changes time, never results. A failing net
     does not affect the others: the unfinished nets of its stack start again, each by itself, with the secrets that they
-    would have had alone. ``keepers`` save the trainings for a restart after a crash, one for each net.
+    would have had alone.
     """
-    done, places = [False] * len(tasks), keepers or [None] * len(tasks)
+    done = [False] * len(tasks)
     for group in _groups(tasks, records, max_physical_batch):
-        finished: list[TrainingTask] = []
+        left = group
         if len(group) > 1:
-            place = shared([places[i] for i in group])
-            finished = _run_together([tasks[i] for i in group], records, max_physical_batch, place)
+            unfinished = _run_together([tasks[i] for i in group], records, max_physical_batch)
+            left = [i for i in group if any(tasks[i] is task for task in unfinished)]
         for i in group:
-            done[i] = _is_among(tasks[i], finished) or _succeeds(tasks[i], records, max_physical_batch, places[i])
+            done[i] = i not in left or _succeeds(tasks[i], records, max_physical_batch)
     return done
 
 
-def _is_among(task: TrainingTask, tasks: Sequence[TrainingTask]) -> bool:
-    """Return whether a task itself is among others; equal tasks may belong to two nets."""
-    return any(task is other for other in tasks)
-
-
-def _run_together(
-    tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int, keeper: KeyedFile | None
-) -> list[TrainingTask]:
-    """Train nets as one stack; return the finished ones. The others keep their initial parameters."""
+def _run_together(tasks: list[TrainingTask], records: Records, max_physical_batch: int) -> list[TrainingTask]:
+    """Train nets as one stack; return the unfinished ones, which keep their initial parameters."""
+    stack = None
     with exactly(records.inputs.device):
-        stack = _stack(tasks, records, max_physical_batch, keeper)
-        if stack is None:
-            return []
+        with contained():  # nothing has been trained yet; a schedule may fail
+            engine = _choice(tasks[0], records).engine(tasks[0].module, tasks[0].criterion, records.inputs.device)
+            stack = Stack(tasks, engine, records, max_physical_batch)
         with contained():
-            stack.run()
-    return [task for task in tasks if not _is_among(task, stack.tasks)]
+            if stack is not None:
+                stack.run()
+    return tasks if stack is None else stack.tasks
 
 
-def _succeeds(task: TrainingTask, records: Records, max_physical_batch: int, keeper: KeyedFile | None = None) -> bool:
+def _succeeds(task: TrainingTask, records: Records, max_physical_batch: int) -> bool:
     done = False
     with contained():  # in a search: the worst score, in silence
-        train(task, records, max_physical_batch=max_physical_batch, watchers=Watchers(kept(keeper, [task])))
+        train(task, records, max_physical_batch=max_physical_batch)
         done = True
     return done
 
@@ -186,15 +178,3 @@ def _within(members: list[int], sizes: list[int], most: float) -> list[list[int]
             groups.append([i])
             first = size
     return groups
-
-
-def _stack(
-    tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int, keeper: KeyedFile | None
-) -> Stack | None:
-    """Put all nets into one stack; return None if they must be trained alone (for example if a schedule fails)."""
-    found = None
-    with contained():  # nothing has been trained yet
-        first = tasks[0]
-        engine = _choice(first, records).engine(first.module, first.criterion, records.inputs.device)
-        found = Stack(tasks, engine, records, max_physical_batch, Watchers(kept(keeper, tasks)))
-    return found

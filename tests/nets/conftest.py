@@ -16,15 +16,6 @@ def _one_thread():
 
 
 @pytest.fixture
-def at_every_step(monkeypatch):
-    """A checkpoint after every step."""
-    from sklearn_dpsearch.nets import resuming, training_progress
-
-    monkeypatch.setattr(resuming, "EVERY", 0.0)
-    monkeypatch.setattr(training_progress, "LOOK", 0.0)
-
-
-@pytest.fixture
 def one_noise(monkeypatch):
     """The same batches and noise in all trainings with one seed, to compare what else differs."""
     monkeypatch.setattr("sklearn_dpsearch.nets.estimators.base.words_of", lambda *given: [])

@@ -15,7 +15,6 @@ from skorch.callbacks import LRScheduler
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
-from sklearn_dpsearch._disk.secret_folder import GOING
 from sklearn_dpsearch.nets import (
     DPLogisticRegression,
     DPMLPClassifier,
@@ -23,7 +22,8 @@ from sklearn_dpsearch.nets import (
     DPNeuralNetBinaryClassifier,
     DPNeuralNetClassifier,
 )
-from sklearn_dpsearch.nets.resuming import TRAINING, SavedTraining
+from sklearn_dpsearch.nets.resuming import TRAINING
+from sklearn_dpsearch.nets.stack import Stack
 
 from .toys import flat, table
 
@@ -104,28 +104,27 @@ SEEDED = {"noise_seed": 3, "random_state": 1}
 
 @contextmanager
 def power_cut(after):
-    """The power fails when so many states have been saved."""
-    written, write = [], SavedTraining._write
+    """The power fails after so many steps."""
+    taken, step = [], Stack._step
 
-    def failing(self, training):
-        write(self, training)
-        written.append(training.done)
-        if len(written) == after:
+    def failing(self, *given):
+        step(self, *given)
+        taken.append(1)
+        if len(taken) == after:
             raise PowerCut
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SavedTraining, "_write", failing)
+        patch.setattr(Stack, "_step", failing)
         with pytest.raises(PowerCut):
-            yield written
+            yield
 
 
 def cut_off(make, folder, after=7, data=(X, y), method="fit"):
-    """A training that ends after so many saved states, one for each step."""
+    """A training that ends after so many steps."""
     one = make(checkpoint=folder)
-    with power_cut(after) as written:
+    with power_cut(after):
         getattr(one, method)(*data)
-    assert written[-1] == after
-    assert (folder / GOING).stat().st_size
+    assert (folder / STATE).stat().st_size
     return one
 
 

@@ -15,16 +15,9 @@ pytest.importorskip("opacus")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets import (
-    DPLogisticRegression,
-    DPMLPClassifier,
-    DPNeuralNetClassifier,
-    resuming,
-    training_progress,
-)
+from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier
 from sklearn_dpsearch.nets.randomness import Secrets, fill_normals
 from sklearn_dpsearch.nets.records import Records
-from sklearn_dpsearch.nets.resuming import SavedTraining
 from sklearn_dpsearch.nets.training import train, train_together
 
 from .toys import Residual, flat, mlp, rule, seeded, table, training
@@ -152,34 +145,6 @@ def test_a_fitted_table_net_comes_home():
     again = OnlyCPU(io.BytesIO(pickle.dumps(one))).load()
     assert next(again.module_.parameters()).device.type == "cpu"
     np.testing.assert_allclose(again.predict_proba(X), one.predict_proba(X), atol=1e-5)
-
-
-class Stopped(Exception):
-    """In the place of a crash."""
-
-
-@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
-def test_a_training_goes_on_there_with_the_noise_and_the_masks_that_were_left(optimizer, tmp_path, monkeypatch):
-    def made(**more):
-        net = seeded(lambda: nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.ReLU(), nn.Linear(8, 2)))
-        given = {"classes": [0, 1], "noise_multiplier": 1.0, "sample_rate": 0.2, "max_steps": 20, "lr": 0.05, **more}
-        return DPNeuralNetClassifier(net, optimizer=optimizer, device="cuda", noise_seed=0, **given)
-
-    monkeypatch.setattr(resuming, "EVERY", 0.0)
-    monkeypatch.setattr(training_progress, "LOOK", 0.0)
-    whole, write = made().fit(X, y), SavedTraining._write
-
-    def failing(self, training):
-        write(self, training)
-        if training.done == 7:
-            raise Stopped
-
-    with monkeypatch.context() as patch:
-        patch.setattr(SavedTraining, "_write", failing)
-        with pytest.raises(Stopped):
-            made(checkpoint=tmp_path / "c").fit(X, y)
-    resumed = made(checkpoint=tmp_path / "c").fit(X, y)
-    torch.testing.assert_close(flat(resumed.module_), flat(whole.module_), rtol=0, atol=1e-6)
 
 
 def test_gradients_of_opacus_give_the_parameters_of_the_cpu():

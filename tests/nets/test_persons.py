@@ -148,7 +148,7 @@ def test_blanking_a_person_moves_a_step_by_one_norm_at_most(monkeypatch):
 def test_the_number_of_persons_stands_for_that_of_records_everywhere():
     X, y, groups = table()
     one = DPLogisticRegression(classes=[0, 1], **{**SOME, "sample_rate": None, "batch_size": 30})
-    prepared = one._prepared(X, y, True, None, None, groups)
+    prepared = one._prepared(X, y, True, None, groups)
     assert prepared.settings.sample_rate == 0.5
     assert prepared.task.expected_batch_size == pytest.approx(30.0)
     assert prepared.given.units == 60
@@ -179,7 +179,7 @@ def test_fits_for_records_and_for_persons_do_not_add_up():
 
 
 @pytest.mark.slow
-def test_a_resumed_training_is_the_whole_one(tmp_path, at_every_step):
+def test_a_resumed_training_is_the_whole_one(tmp_path):
     X, y, groups = table()
 
     def make(**more):

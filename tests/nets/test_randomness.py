@@ -24,7 +24,6 @@ from sklearn_dpsearch.nets.randomness import (
     reading_coins,
     sequence,
 )
-from sklearn_dpsearch.nets.resuming import loaded, stored
 
 from .toys import flat, mlp, records, training
 
@@ -272,33 +271,6 @@ def test_initial_parameters_do_not_come_from_the_users_generator():
         second = flat(torch.nn.Linear(3, 3))
     assert not torch.equal(first, second)
     assert torch.equal(flat(mlp(seed=1)), flat(mlp(seed=1)))
-
-
-# --- saved and restored -----------------------------------------------------------------------------------------------
-
-
-def drawn(one, size=7):
-    """The next coins and noise of some secrets; an odd number, so that half of a 64-bit word may be left."""
-    out = torch.empty(size, dtype=torch.float64)
-    one.normals(out)
-    return [one.coins.geometric(0.1, size).tolist(), one.coins.integers(5, size=size).tolist(), out.tolist()]
-
-
-def test_restored_secrets_draw_what_was_still_to_be_drawn():
-    one, other = Secrets(0), Secrets(None)
-    first = drawn(one)
-    saved = loaded(stored(one.state()))
-    expected = [drawn(one), drawn(one)]
-    other.restore(saved)
-    assert [drawn(other), drawn(other)] == expected
-    assert first not in expected
-
-
-def test_every_generator_of_a_training_is_saved():
-    """Whichever may be added: one that were forgotten would draw the same again after a crash."""
-    generators = {name for name, one in vars(Secrets(0)).items() if isinstance(one, np.random.Generator)}
-    assert len(generators) >= 2
-    assert set(Secrets(0).state()) == {*generators}
 
 
 def test_no_two_streams_of_a_training_draw_the_same():

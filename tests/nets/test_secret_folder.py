@@ -6,9 +6,7 @@ import errno
 import os
 import pickle
 import random
-import shutil
 import stat
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -20,23 +18,20 @@ pytest.importorskip("opacus")
 import torch
 
 from sklearn_dpsearch._disk.durable import START, write_whole
-from sklearn_dpsearch._disk.secret_folder import GOING, LOCK, README
+from sklearn_dpsearch._disk.secret_folder import LOCK, README, RELEASE
 from sklearn_dpsearch._disk.store import opened
-from sklearn_dpsearch.nets.digest import digest
 from sklearn_dpsearch.nets.estimators import cost
-from sklearn_dpsearch.nets.fingerprint import marks
-from sklearn_dpsearch.nets.resuming import TRAINING, TrainingCheckpoint, loaded, stored
+from sklearn_dpsearch.nets.resuming import TRAINING, TrainingCheckpoint
 from sklearn_dpsearch.privacy import PrivacyError
 
 from .crashes import POSIX, SEEDED, STATE, STEPS, Untouchable, X, cut_off, parameters, table_net, y
-from .toys import table, training
 
 #: Where a checkpoint is written before it takes its place.
 NEW = STATE + ".new"
 
 
 @POSIX
-def test_the_folder_is_for_its_owner_alone_and_says_what_it_is(tmp_path, at_every_step):
+def test_the_folder_is_for_its_owner_alone_and_says_what_it_is(tmp_path):
     before = os.umask(0)
     try:
         cut_off(table_net, tmp_path / "deep" / "checkpoint")
@@ -44,13 +39,13 @@ def test_the_folder_is_for_its_owner_alone_and_says_what_it_is(tmp_path, at_ever
         os.umask(before)
     folder = tmp_path / "deep" / "checkpoint"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {STATE, README, GOING} <= {file.name for file in folder.iterdir()} <= {STATE, README, GOING, LOCK}
+    assert {STATE, README} <= {file.name for file in folder.iterdir()} <= {STATE, README, LOCK}
     assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
     assert "as secret as the private records" in (folder / README).read_text()
 
 
 @POSIX
-def test_an_empty_folder_of_the_users_own_is_closed_to_others(tmp_path, at_every_step):
+def test_an_empty_folder_of_the_users_own_is_closed_to_others(tmp_path):
     (tmp_path / "mine").mkdir(mode=0o755)
     cut_off(table_net, tmp_path / "mine")
     assert stat.S_IMODE((tmp_path / "mine").stat().st_mode) == 0o700
@@ -74,7 +69,7 @@ def test_a_folder_with_anything_else_in_it_is_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize("kept", [0, 1, 20, 60, 62, 500, -1])
-def test_a_file_that_was_cut_short_is_refused_with_what_to_do(kept, tmp_path, at_every_step):
+def test_a_file_that_was_cut_short_is_refused_with_what_to_do(kept, tmp_path):
     cut_off(table_net, tmp_path / "c")
     file = tmp_path / "c" / STATE
     file.write_bytes(file.read_bytes()[:kept])
@@ -82,7 +77,7 @@ def test_a_file_that_was_cut_short_is_refused_with_what_to_do(kept, tmp_path, at
         table_net(checkpoint=tmp_path / "c").fit(Untouchable(), Untouchable())
 
 
-def test_a_file_in_which_any_bit_has_changed_is_refused(tmp_path, at_every_step):
+def test_a_file_in_which_any_bit_has_changed_is_refused(tmp_path):
     cut_off(table_net, tmp_path / "c")
     file = tmp_path / "c" / STATE
     whole = file.read_bytes()
@@ -94,27 +89,6 @@ def test_a_file_in_which_any_bit_has_changed_is_refused(tmp_path, at_every_step)
     table_net(checkpoint=tmp_path / "c").fit(X, y)
 
 
-def test_what_is_stored_comes_back_as_it_was():
-    value = {
-        "numbers": [1, 2**127 + 1, -0.0, 0.1, float("inf"), True, None, "text", b"bytes", np.float64(0.3)],
-        "tensors": (torch.arange(6.0).reshape(2, 3).T[1:], torch.tensor(2.0, dtype=torch.float64), torch.zeros(0)),
-        "nested": {0: {"betas": (0.9, 0.999)}, "empty": {}, "list": []},
-    }
-    found = loaded(stored(value))
-    assert digest(found) == digest(loaded(stored(found)))
-    assert found["nested"] == value["nested"]
-    assert found["numbers"] == value["numbers"]
-    assert all(
-        torch.equal(*both) and both[0].dtype == both[1].dtype for both in zip(found["tensors"], value["tensors"])
-    )
-    assert found["tensors"][0].untyped_storage().nbytes() == 4 * 4  # of a view no more than is seen
-
-
-def test_what_could_not_be_read_is_not_written():
-    with pytest.raises(ValueError, match="(?s)Thread.*checkpoint=None"):
-        stored({"state": threading.Thread()})
-
-
 def test_a_file_in_the_place_of_the_folder_is_left_alone(tmp_path):
     (tmp_path / "model.pt").write_text("trained")
     with pytest.raises(PrivacyError, match="(?s)Found a file.*a folder is needed"):
@@ -122,47 +96,12 @@ def test_a_file_in_the_place_of_the_folder_is_left_alone(tmp_path):
     assert (tmp_path / "model.pt").read_text() == "trained"
 
 
-def test_a_device_whose_generators_cannot_be_saved_is_refused(tmp_path):
-    task = training()
-    with pytest.raises(PrivacyError, match="(?s)device='meta'.*cpu and cuda.*checkpoint=None"):
-        marks(task, {"device": "meta"}, table(), "")
-
-
-def test_a_file_that_was_half_written_when_the_power_failed_is_not_read(tmp_path, at_every_step):
+def test_a_file_that_was_half_written_when_the_power_failed_is_not_read(tmp_path):
     make = lambda **more: table_net(**SEEDED, **more)  # noqa: E731
     cut_off(make, tmp_path / "c")
     (tmp_path / "c" / NEW).write_bytes(b"half a")
     found = make(checkpoint=tmp_path / "c").fit(X, y)
     assert torch.equal(parameters(found), parameters(make().fit(X, y)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("for_good", [True, False])
-@pytest.mark.parametrize("call", ["fsync", "replace", "open"])
-def test_a_disk_that_fills_up_costs_time_and_nothing_else(call, for_good, tmp_path, at_every_step):
-    """What has been written before is still good, should the process die after that."""
-    make = lambda **more: table_net(**SEEDED, **more)  # noqa: E731
-    folder, real, asked = tmp_path / "c", getattr(os, call), []
-
-    def full(*args, **kwargs):
-        asked.append(args)
-        if len(asked) > 12 and (for_good or len(asked) < 16):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return real(*args, **kwargs)
-
-    expected = parameters(make().fit(X, y))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, call, full)
-        cut_off(make, folder, after=20)
-        assert len(asked) > 12
-        assert not list(folder.glob("*.new"))
-    assert torch.equal(parameters(make(checkpoint=folder).fit(X, y)), expected)
-    shutil.rmtree(folder)
-    asked.clear()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, call, full)
-        assert torch.equal(parameters(make(checkpoint=folder).fit(X, y)), expected)
-    assert (folder / STATE).exists() != for_good  # there is no room for the release
 
 
 def test_a_disk_that_is_full_from_the_start_leaves_nothing(tmp_path, monkeypatch):
@@ -184,14 +123,14 @@ def test_a_checkpoint_has_reached_the_disk_before_it_takes_the_place_of_the_last
         monkeypatch.setattr(os, name, lambda *args, name=name, real=real: (asked.append((name, args)), real(*args)))
     with opened(tmp_path / "c", TRAINING) as store:
         store.bind({})
-        for name, write in ((STATE, store.begin), (GOING, store.file(GOING).write)):
+        for name, write in ((STATE, store.begin), (RELEASE, store.file().write)):
             asked.clear()
             write(b"secrets")
             assert [call for call, _ in asked] == ["fsync", "replace", "fsync"]
             assert asked[1][1] == (tmp_path / "c" / f"{name}.new", tmp_path / "c" / name)
 
 
-def test_a_file_may_not_bring_code_along(tmp_path, at_every_step):
+def test_a_file_may_not_bring_code_along(tmp_path):
     cut_off(table_net, tmp_path / "c")
 
     class Evil:
@@ -242,7 +181,7 @@ def test_a_training_that_never_began_leaves_no_folder(tmp_path):
     assert not (tmp_path / "c").exists()
 
 
-def test_a_training_that_fails_at_its_very_end_leaves_its_checkpoint(tmp_path, monkeypatch, at_every_step):
+def test_a_training_that_fails_at_its_very_end_leaves_its_checkpoint(tmp_path, monkeypatch):
     """Until the net is fitted nothing is deleted."""
     make = lambda **more: table_net(**SEEDED, **more)  # noqa: E731
     with pytest.MonkeyPatch.context() as patch:
@@ -254,7 +193,7 @@ def test_a_training_that_fails_at_its_very_end_leaves_its_checkpoint(tmp_path, m
 
 
 @POSIX
-def test_secrets_are_not_written_through_a_link(tmp_path, at_every_step):
+def test_secrets_are_not_written_through_a_link(tmp_path):
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / NEW).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="no way to write a checkpoint"):

@@ -15,8 +15,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from torch import nn
 
-from ..._disk.store import KeyedFile
-from ..._process import in_fixed_words, steps_now
+from ..._process import in_fixed_words, speaking, steps_now
 from ..._site import linked
 from ...errors import check_arguments_of
 from ...privacy import Guarantee, PrivacyError
@@ -24,19 +23,17 @@ from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.release_sum import is_listened_to
 from ...privacy.spent import PrivacySpent
-from ..digest import digest
-from ..fingerprint import words_of
+from ..fingerprint import digest, text_of, words_of
 from ..optimizers import Memory, Table, UpdateRule
 from ..randomness import Seed, mixed, sequence
 from ..records import MappedRecords, ReadRecords, Records
-from ..resuming import TrainingCheckpoint, checkpoint_in, kept
+from ..resuming import TrainingCheckpoint, checkpoint_in
 from ..task import TrainingTask
 from ..torch_settings import device_of
 from ..training import train
-from ..training_progress import TrainingProgress, Watchers
 from . import step_size
 from .cost import check_units, costs_before, foreign_parameters, state, total, unfit
-from .joint_training import KEEPER, PLACES, Prepared, fit_together
+from .joint_training import PLACES, Prepared, fit_together
 from .settings import (
     LEAST_NORM,
     NOISE,
@@ -83,11 +80,12 @@ class DPSGDEstimator(BaseEstimator):
         For tests only: it voids the guarantee. Batches and noise follow from the seed, the records, the initial
         parameters, all arguments and the number of earlier trainings: trainings that differ share no noise.
     checkpoint : str or Path, optional
-        A folder for this fit alone, in which ``fit`` saves its state. To go on after a crash, call ``fit`` again with
-        the same arguments and records. **As secret as the records**. The same ``fit`` once more returns its release.
+        A folder for this fit alone, in which ``fit`` keeps its secrets. After a crash, ``fit`` with the same arguments
+        and records releases the same, at no further cost. **As secret as the records**. The same ``fit`` once more
+        returns its release.
         Not allowed in a search.
     verbose : {0, 1}, default=0
-        1 shows the steps done, of a public number, and the time left, on standard error.
+        1 shows on standard error how many steps are done, of a public number.
 
     Attributes
     ----------
@@ -370,15 +368,6 @@ class DPSGDEstimator(BaseEstimator):
         self._before_training(settings, task)
         return task
 
-    def keep_training(self, keeper: KeyedFile | None) -> None:
-        """Save the next ``fit`` with a keeper from time to time, and go on from its saved state; None: stop this.
-
-        For searches with a checkpoint, which ensure that it is the same training.
-        """
-        self.__dict__.pop(KEEPER, None)
-        if keeper is not None:
-            self.__dict__[KEEPER] = keeper
-
     def in_places(self, places: int) -> None:
         """Draw batches of the next ``fit`` from this public number of places; those without a record are blank.
 
@@ -386,18 +375,16 @@ class DPSGDEstimator(BaseEstimator):
         """
         self.__dict__[PLACES] = places
 
-    def _begin(self) -> tuple[KeyedFile | None, int | None]:
-        """Check what can be checked before any data is read; return the keeper and the places of this ``fit`` alone."""
-        kept_for_once = self.__dict__.pop(KEEPER, None), self.__dict__.pop(PLACES, None)
+    def _begin(self) -> int | None:
+        """Check what can be checked before any data is read; return the number of places of this ``fit`` alone."""
+        places: int | None = self.__dict__.pop(PLACES, None)
         self._check_arguments()
         if not follows_number(self):
             settings_of(self).noise  # noqa: B018  an unreachable target
         device_of(self.device)
-        return kept_for_once
+        return places
 
-    def _prepared(
-        self, X: Any, y: Any, fresh: bool, keeper: KeyedFile | None, places: int | None, groups: Any = None
-    ) -> Prepared:
+    def _prepared(self, X: Any, y: Any, fresh: bool, places: int | None, groups: Any = None) -> Prepared:
         """Training of records, of which everything is known before its first step."""
         unit = "record" if groups is None else "person"
         given = self._prepare(X, y, fresh, groups)
@@ -410,27 +397,24 @@ class DPSGDEstimator(BaseEstimator):
         task = self._task(settings, given, costs, places)
         if not fresh and not foreign:
             task.memory.update(vars(self).get("optimizer_memory_", {}))
-        if not fresh or isinstance(given, ReadRecords):
-            keeper = None
-        return Prepared(self, given, device_of(self.device), settings, costs, foreign, task, keeper, unit)
+        return Prepared(self, given, device_of(self.device), settings, costs, foreign, task, unit)
 
     def _train(self, X: Any, y: Any, fresh: bool, groups: Any = None) -> None:
-        once = self._begin()
+        places = self._begin()
         before = None if fresh else {name: value.clone() for name, value in self.module_.state_dict().items()}
         spent = vars(self).get("privacy_spent_")
         try:
             with checkpoint_in(self.checkpoint) as checkpoint:
-                one = self._prepared(X, y, fresh, *once, groups)
+                one = self._prepared(X, y, fresh, places, groups)
                 if checkpoint is not None:
                     one = replace(one, task=self._bound(checkpoint, one.task, one.given, fresh))
                 if checkpoint is not None and checkpoint.released is not None:
                     checkpoint.give_back(one.task)
                 else:
-                    saved = kept(one.keeper, [one.task]) if checkpoint is None else [checkpoint.saved(one.task)]
-                    watchers = Watchers([*saved, *self._progress(one.task)])
                     most, records = self.max_physical_batch, one.given.on(one.device)
-                    work = partial(train, one.task, records, max_physical_batch=most, watchers=watchers)
-                    in_fixed_words(type(self).__name__, work)
+                    with speaking(type(self).__name__, bool(self.verbose) or self._has_progress_bar()) as tell:
+                        work = partial(train, one.task, records, max_physical_batch=most, tell=tell)
+                        in_fixed_words(type(self).__name__, work)
                     if checkpoint is not None and isinstance(one.given, MappedRecords):
                         checkpoint.confirm(one.given.digests())
                 one.release()
@@ -445,9 +429,6 @@ class DPSGDEstimator(BaseEstimator):
                     self.__dict__["privacy_spent_"] = spent
             raise
         self._after_training()
-
-    def _progress(self, task: TrainingTask) -> list[TrainingProgress]:
-        return [TrainingProgress(type(self).__name__, task.steps)] if self.verbose or self._has_progress_bar() else []
 
     def _has_progress_bar(self) -> bool:
         return False
@@ -474,7 +455,7 @@ class DPSGDEstimator(BaseEstimator):
                 "training goes on with the same records cannot be told. Give arrays (np.load(..., mmap_mode='r') for "
                 "large ones), or leave checkpoint=None."
             )
-        start = "" if fresh else digest(*task.module.state_dict().values(), task.memory)
+        start = "" if fresh else digest(*task.module.state_dict().values()) + text_of(task.memory)
         return checkpoint.bind(task, {"class": type(self), **self.get_params(deep=False)}, given.digests(), start)
 
     fit_together = staticmethod(fit_together)

@@ -11,7 +11,7 @@ from typing import Any
 from ...privacy import Guarantee, PrivacyError, compose
 from ...privacy.spent import Component, PrivacySpent
 from .. import checkpoints
-from ..digest import digest
+from ..fingerprint import digest
 from .settings import Settings
 
 #: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from ..._disk.store import KeyedFile
 from ..._process import contained, in_fixed_words
 from ...data.rows import ChosenRows
 from ...privacy import PrivacyError
@@ -24,9 +23,7 @@ from .settings import Settings
 
 #: A ``DPSGDEstimator``, whose file uses this one.
 Net: TypeAlias = Any
-#: Attribute for the keeper of a net's next training: not a parameter, so that copies and statements are without it.
-KEEPER = "_keeper"
-#: Attribute for the number of places of a net's next training, for the same reason.
+#: Attribute for the number of places of a net's next training: not a parameter, so that copies are without it.
 PLACES = "_places"
 
 
@@ -41,7 +38,6 @@ class Prepared:
     costs: list[PrivacySpent]
     foreign: tuple[str, ...]
     task: TrainingTask
-    keeper: KeyedFile | None
     unit: str
 
     def release(self) -> None:
@@ -57,9 +53,9 @@ class Prepared:
 def _train(members: Sequence[Prepared]) -> list[Net]:
     """Train nets on their common records; return those that succeeded."""
     most = min(member.net.max_physical_batch for member in members)
-    tasks, keepers = zip(*((member.task, member.keeper) for member in members))
+    tasks = [member.task for member in members]
     records = members[0].given.on(members[0].device)
-    work = partial(train_together, tasks, records, max_physical_batch=most, keepers=keepers)
+    work = partial(train_together, tasks, records, max_physical_batch=most)
     done = in_fixed_words(type(members[0].net).__name__, work)
     trained = [member for member, well in zip(members, done) if well]
     for member in trained:
@@ -74,7 +70,7 @@ def _groups(nets: Sequence[Net], X: Any, y: Any) -> list[list[Prepared]]:
     groups: list[list[Prepared]] = []
     for net in nets:
         with contained():  # this net has failed, the others have not
-            one = net._prepared(X, y, True, *net._begin())
+            one = net._prepared(X, y, True, net._begin())
             group = next((others for others in groups if one.shares_records(others[0])), None)
             if group is None:
                 groups.append([one])

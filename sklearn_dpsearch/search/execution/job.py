@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._disk.secret_folder import DONE, GOING
+from ..._disk.secret_folder import DONE
 from ..._disk.store import KeyedFile
 from ...privacy import PrivacyError
 from ...privacy.spent import PrivacySpent
@@ -33,7 +33,7 @@ class Finished:
 
     def get(self, seed: Seed) -> Any:
         """Read the result of a seed; None if it is missing, or not as it was written."""
-        found = self._file(DONE, seed)
+        found = self._file(seed)
         with contextlib.suppress(Exception):
             payload = None if found is None else found.read()
             return None if payload is None else pickle.loads(payload)
@@ -41,21 +41,15 @@ class Finished:
 
     def put(self, seed: Seed, result: Any) -> None:
         """Keep a result if possible: after an error (a full disk, a model that cannot be pickled) it is dropped."""
-        done, going = self._file(DONE, seed), self.keeper(seed)
+        done = self._file(seed)
         with contextlib.suppress(Exception):
-            if done is not None and going is not None:
+            if done is not None:
                 done.write(pickle.dumps(result))
-                for path in going.path.parent.glob(f"{going.path.name}*"):
-                    path.unlink()
 
-    def keeper(self, seed: Seed) -> KeyedFile | None:
-        """File for a training under way, whose randomness comes from this seed."""
-        return self._file(GOING, seed, "-")
-
-    def _file(self, kind: str, seed: Any, end: str = "") -> KeyedFile | None:
+    def _file(self, seed: Any) -> KeyedFile | None:
         if self.beside is None or seed is None:
             return None
-        return self.beside.beside(f"{kind}{'-'.join(map(str, seed.spawn_key))}{end}")
+        return self.beside.beside(f"{DONE}{'-'.join(map(str, seed.spawn_key))}")
 
 
 NOTHING = Finished()

@@ -44,7 +44,6 @@ def ready(job: Job, model: Any, seed: Seed) -> Any:
         secure = {name: value for name, value in secure.items() if name not in names}
         secure |= job.recipe.adapter.integer_seeds(model)
     with_parameters(model, secure)
-    job.recipe.adapter.keep_training(model, job.finished.keeper(seed))
     job.recipe.adapter.prepare(model)
     return model
 
@@ -108,7 +107,6 @@ def _trained_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: 
 def releasable(job: Job, model: Any) -> Any:
     """Remove all attributes that the guarantee does not cover: exact statistics, and generators that tell the noise."""
     job.recipe.adapter.scrub(model)
-    job.recipe.adapter.keep_training(model, None)
     forget_seeds(model)
     return with_parameters(model, dict.fromkeys(seed_names(model)))
 
