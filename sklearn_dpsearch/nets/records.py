@@ -8,7 +8,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,6 +22,9 @@ from .engines import rounding
 from .named_tensors import Inputs, NamedTensors, each, joined, names_of, tensors_of
 from .randomness import Seed, reading_coins
 from .sampling import RecordsOfPersons
+
+if TYPE_CHECKING:
+    from typing import Self  # since Python 3.11
 
 CPU = torch.device("cpu")
 #: Records at once whose norms are computed, or that are read for a digest: few enough for a cache.
@@ -38,40 +41,44 @@ ALONE = "what it returns for a number depends on that record alone."
 Read = Callable[[int], tuple[Inputs, Any]]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Records(ABC):
-    """Records for training; the number of records itself stands for "no record", a row of zeros.
+    """Records for training; the number of records itself stands for "no record", whose gradients have factor 0.
 
-    Attributes
+    Parameters
     ----------
     inputs : Tensor or NamedTensors
     targets : Tensor
         Of the shape and kind of records, on the device.
+    persons : RecordsOfPersons, optional
+        Persons who are drawn in place of records; None: each record by itself.
+
+    Attributes
+    ----------
     stacks : bool
         Whether several nets can train on them at once: every reading of a record is equal.
-    persons : RecordsOfPersons or None
-        Persons who are drawn in place of records; None: each record by itself.
     """
 
     inputs: Inputs
     targets: torch.Tensor
-    stacks: bool
     persons: RecordsOfPersons | None = None
+    stacks: ClassVar[bool] = True
 
     @staticmethod
     def of(inputs: Inputs, targets: torch.Tensor, device: torch.device = CPU) -> HeldRecords:
-        """Copy of inputs and targets of shapes (n, ...), each with an empty row."""
-        return HeldRecords(each(with_empty_row, inputs), with_empty_row(targets)).on(device)
+        """Records of inputs and targets of shapes (n, ...)."""
+        return HeldRecords(inputs=inputs.to(device), targets=targets.to(device))
 
-    @abstractmethod
-    def on(self, device: torch.device) -> Records:
+    def on(self, device: torch.device) -> Self:
         """Records for training on a device."""
+        return replace(self, inputs=self.inputs.to(device), targets=self.targets.to(device))
 
-    @abstractmethod
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return len(self.targets)
 
     @abstractmethod
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
-        """Inputs and targets of some records, shapes (*places.shape, ...)."""
+        """Inputs and targets of some records, shapes (*places.shape, ...); any finite ones in places without one."""
 
     @property
     def norms(self) -> torch.Tensor | None:
@@ -110,22 +117,9 @@ class Records(ABC):
         return [one.hexdigest() for one in (*found, *persons)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class HeldRecords(Records):
-    """Records on the device, with one more row of zeros."""
-
-    inputs: Inputs
-    targets: torch.Tensor
-    persons: RecordsOfPersons | None = None
-    stacks = True
-
-    def on(self, device: torch.device) -> HeldRecords:
-        if self.targets.device == device:
-            return self
-        return HeldRecords(self.inputs.to(device), self.targets.to(device), self.persons)
-
-    def __len__(self) -> int:
-        return len(self.targets) - 1
+    """Records on the device."""
 
     @cached_property
     def norms(self) -> torch.Tensor | None:
@@ -144,8 +138,9 @@ class HeldRecords(Records):
 
 
 def rows_at(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """Rows of a tensor, shape (*places.shape, ...)."""
-    found = rows.index_select(0, places.reshape(-1))
+    """Rows of a tensor, shape (*places.shape, ...); for places behind its end the last one, or zeros."""
+    rows = rows if len(rows) else rows.new_zeros((1, *rows.shape[1:]))
+    found = rows.index_select(0, places.reshape(-1).clamp(max=len(rows) - 1))
     return found.view(*places.shape, *rows.shape[1:])
 
 
@@ -154,21 +149,6 @@ def _equal(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
         return False
     same = mine.data_ptr() == theirs.data_ptr() and mine.stride() == theirs.stride()
     return same or bool(torch.equal(mine, theirs))
-
-
-def empty_rows(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-    """Room for records, and behind them for one more row, which is zero."""
-    # NumPy asks for large pages: filling 200 MB takes a sixth of the time.
-    room = torch.from_numpy(np.empty((shape[0] + 1, *shape[1:]), np.dtype(str(dtype).removeprefix("torch."))))
-    room[-1] = 0
-    return room
-
-
-def with_empty_row(rows: torch.Tensor) -> torch.Tensor:
-    """Copy of rows with an empty one behind them."""
-    room = empty_rows(rows.shape, rows.dtype)
-    room[:-1] = rows
-    return room
 
 
 # --- in a file --------------------------------------------------------------------------------------------------------
@@ -187,7 +167,7 @@ def converted(
     convert: Callable[[NDArray[Any], torch.Tensor], object],
     size: int,
 ) -> torch.Tensor:
-    """Copy of rows in another form, made in blocks, with an empty row, and kept beside them for the next net.
+    """Copy of rows in another form, made in blocks and kept beside them for the next net.
 
     Parameters
     ----------
@@ -201,7 +181,8 @@ def converted(
         Rows in a block.
     """
     if how not in rows.converted:
-        found = empty_rows(rows.shape, dtype)
+        # NumPy asks for large pages: filling 200 MB takes a sixth of the time.
+        found = torch.from_numpy(np.empty(rows.shape, np.dtype(str(dtype).removeprefix("torch."))))
         for places, block in rows.blocks(size):
             convert(block, found[places])
         rows.converted[how] = found
@@ -225,31 +206,18 @@ class MappedRecords(Records):
         Equal for equal conversions.
     inputs : Tensor
         One row of zeros: the shape and kind of a record.
-    targets : Tensor of shape (n + 1, ...)
-        Targets of all records, and a row of zeros.
+    targets : Tensor of shape (n, ...)
+        Targets of all records.
     """
 
     rows: ChosenRows
     convert: Callable[[NDArray[Any]], torch.Tensor]
     how: Hashable
-    inputs: torch.Tensor
-    targets: torch.Tensor
-    persons: RecordsOfPersons | None = None
-    stacks = True
 
-    def on(self, device: torch.device) -> MappedRecords:
-        return replace(self, inputs=self.inputs.to(device), targets=self.targets.to(device))
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        flat = places.reshape(-1).cpu().numpy()
-        there = flat < len(self)
-        found = torch.zeros((len(flat), *self.inputs.shape[1:]), dtype=self.inputs.dtype)
-        found[torch.from_numpy(there)] = self.convert(self.rows[flat[there]])
-        inputs = found.to(self.inputs.device).view(*places.shape, *self.inputs.shape[1:])
-        return inputs, rows_at(self.targets, places)
+    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+        numbers = places.reshape(-1).clamp(max=len(self) - 1).cpu().numpy()
+        found = self.convert(self.rows[numbers]).to(self.inputs.device)
+        return found.view(*places.shape, *self.inputs.shape[1:]), rows_at(self.targets, places)
 
     def are(self, other: Records) -> bool:
         same = isinstance(other, MappedRecords) and self.rows is other.rows and self.how == other.how
@@ -259,7 +227,7 @@ class MappedRecords(Records):
 # --- one by one -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ReadRecords(Records):
     """Records of a source, each read by its number alone, and no more at once than a batch needs.
 
@@ -286,13 +254,8 @@ class ReadRecords(Records):
     encode: Callable[[list[Any]], torch.Tensor]
     number: int
     owners: tuple[object, ...]
-    inputs: Inputs
-    targets: torch.Tensor
     coins: np.random.Generator | None = None
-    stacks = False
-
-    def on(self, device: torch.device) -> ReadRecords:
-        return replace(self, inputs=self.inputs.to(device), targets=self.targets.to(device))
+    stacks: ClassVar[bool] = False
 
     @contextlib.contextmanager
     def opened(self, seed: Seed) -> Iterator[ReadRecords]:
@@ -305,17 +268,15 @@ class ReadRecords(Records):
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
         flat = places.reshape(-1)
         there = flat < self.number
-        inputs, targets = (
-            each(lambda row: _rows_of_zeros(row, len(flat)), kind) for kind in (self.inputs, self.targets)
-        )
+        found = [each(lambda row: row.repeat_interleave(len(flat), 0), kind) for kind in (self.inputs, self.targets)]
         read = self.read_each(flat[there].tolist())
         if read:
-            _write(inputs, there, joined([_like(self.inputs, row) for row, _ in read], torch.stack))
-            _write(targets, there, self.encode([target for _, target in read]))
-        shape = tuple(places.shape)
-        inputs, targets = (each(lambda rows: rows.view(*shape, *rows.shape[1:]), found) for found in (inputs, targets))
-        assert isinstance(targets, torch.Tensor)
-        return inputs, targets
+            inputs = joined([_like(self.inputs, row) for row, _ in read], torch.stack)
+            for rows, own in zip(found, (inputs, self.encode([target for _, target in read]))):
+                for mine, theirs in zip(tensors_of(rows), tensors_of(own)):
+                    mine[there] = theirs.to(mine)
+        shaped: Any = [each(lambda rows: rows.view(*places.shape, *rows.shape[1:]), kind) for kind in found]
+        return shaped[0], shaped[1]
 
     def read_each(self, numbers: Sequence[int]) -> list[tuple[Inputs, Any]]:
         """Some records, each read alone."""
@@ -341,15 +302,6 @@ def _seed_all(words: np.ndarray) -> None:
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(seed)
-
-
-def _rows_of_zeros(row: torch.Tensor, number: int) -> torch.Tensor:
-    return torch.zeros((number, *row.shape[1:]), dtype=row.dtype, device=row.device)
-
-
-def _write(rows: Inputs, there: torch.Tensor, found: Inputs) -> None:
-    for mine, theirs in zip(tensors_of(rows), tensors_of(found)):
-        mine[there] = theirs.to(mine)
 
 
 def _like(kind: Inputs, row: Inputs) -> Inputs:

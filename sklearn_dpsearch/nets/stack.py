@@ -18,7 +18,7 @@ from .engines.base import Engine
 from .engines.linear import LinearEngine
 from .optimizers import stepper_for
 from .randomness import Secrets, fill_normals
-from .records import Records
+from .records import Records, rows_at
 from .sampling import PersonBatches, PoissonBatches, padded_batches
 from .task import TrainingTask
 from .torch_settings import one_thread
@@ -137,7 +137,7 @@ class Stack:
         """Add the clipped gradients of a chunk of each net's batch, shape (M, width)."""
         bounds = (chunk < len(self.records)) * self.norms  # 0 in a row without a record: nothing is added
         known = self.records.norms if self.engine.wants_norms else None
-        norms = None if known is None else torch.take(known, chunk)
+        norms = None if known is None else rows_at(known, chunk)
         self.engine.add_clipped(*self.records.take(chunk), bounds, norms)
 
     def _finish(self, t: int) -> None:

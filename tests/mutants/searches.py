@@ -640,8 +640,11 @@ MUTANTS = [
         name="a net that keeps its records",
         mistake="A fitted net has the encoded records, from which later pictures may be made.",
         file="nets/estimators/frame_records.py",
-        old="        return HeldRecords(rows, ",
-        new="        self.net._rows_ = rows\n        return HeldRecords(rows, ",
+        old="        return HeldRecords(inputs=torch.cat(list(self.blocks(X))), targets=targets)\n",
+        new=(
+            "        self.net._rows_ = torch.cat(list(self.blocks(X)))\n"
+            "        return HeldRecords(inputs=self.net._rows_, targets=targets)\n"
+        ),
         tests=("nets/estimators/test_frame_estimators.py::test_a_fitted_net_keeps_no_record",),
     ),
     Mutant(

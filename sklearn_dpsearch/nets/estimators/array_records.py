@@ -15,7 +15,7 @@ from torch import nn
 
 from ...data.columns import array_of, is_frame
 from ...data.rows import ChosenRows
-from ..records import CHECKED, HeldRecords, MappedRecords, stays_in_file, with_empty_row
+from ..records import CHECKED, HeldRecords, MappedRecords, stays_in_file
 from . import hidden_layers, layers, scaling, step_size
 from .scaling import Bounds
 
@@ -54,13 +54,13 @@ class ArrayRecords:
     def given(self, X: Any, targets: torch.Tensor) -> HeldRecords | MappedRecords:
         """Inputs and targets for training, from checked records."""
         if not stays_in_file(X, self.net.device):
-            return HeldRecords(scaling.single_rows(X, self.bounds), with_empty_row(targets))
+            return HeldRecords(inputs=scaling.single_rows(X, self.bounds), targets=targets)
         return MappedRecords(
             rows=X,
             convert=partial(scaling.single_block, bounds=self.bounds),
             how=None if self.bounds is None else self.bounds.key,
             inputs=torch.zeros((1, X.shape[1])),
-            targets=with_empty_row(targets),
+            targets=targets,
         )
 
     def blocks(self, X: Any) -> Iterator[torch.Tensor]:

@@ -16,7 +16,7 @@ from torch import nn
 from ...data.rows import ChosenRows
 from ...preprocessing import Schema, TableEncoder
 from ...preprocessing.schema import EXAMPLE_OF_TARGET
-from ..records import HeldRecords, empty_rows, with_empty_row
+from ..records import HeldRecords
 from . import hidden_layers, layers, scaling
 from .settings import settings_of
 
@@ -61,11 +61,7 @@ class FrameRecords:
 
     def given(self, X: Any, targets: torch.Tensor) -> HeldRecords:
         """Inputs and targets for training, from checked records."""
-        rows, start = empty_rows((len(targets), len(self.order)), torch.float32), 0
-        for block in self.blocks(X):
-            rows[start : start + len(block)] = block
-            start += len(block)
-        return HeldRecords(rows, with_empty_row(targets))
+        return HeldRecords(inputs=torch.cat(list(self.blocks(X))), targets=targets)
 
     def blocks(self, X: Any) -> Iterator[torch.Tensor]:
         """Inputs of the module for unchecked records, in blocks."""

@@ -17,7 +17,7 @@ from ...data.rows import ChosenRows
 from ...errors import TrainingError
 from ..named_tensors import Inputs, NamedTensors, each
 from ..randomness import global_torch_seed
-from ..records import CHECKED, MappedRecords, ReadRecords, converted, with_empty_row
+from ..records import CHECKED, MappedRecords, ReadRecords, converted
 from .user_modules import array, single
 
 #: Targets in the user's form ↦ targets for the loss.
@@ -30,7 +30,7 @@ def is_source(X: Any) -> bool:
 
 
 def inputs_of(X: Any) -> Inputs:
-    """Arrays as tensors in single precision, with an empty row; integers stay integers.
+    """Arrays as tensors in single precision; integers stay integers. Arrays that fit are not copied.
 
     Raises
     ------
@@ -40,9 +40,9 @@ def inputs_of(X: Any) -> Inputs:
     if isinstance(X, ChosenRows) and X.dtype.kind in "fiub":
         return converted(X, "single", row_of(X).dtype, lambda block, out: out.copy_(block_of(block)), CHECKED)
     if not isinstance(X, Mapping):
-        return with_empty_row(block_of(X))
-    parts = {str(name): with_empty_row(block_of(part, f"X[{name!r}]")) for name, part in X.items()}
-    lengths = {name: len(part) - 1 for name, part in parts.items()}
+        return block_of(np.array(X) if isinstance(X, np.memmap) else X)  # the file may change meanwhile
+    parts = {str(name): block_of(part, f"X[{name!r}]") for name, part in X.items()}
+    lengths = {name: len(part) for name, part in parts.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"Found inputs of different lengths, {lengths}; one row per record is needed in each.")
     return NamedTensors(parts)
@@ -72,7 +72,7 @@ def mapped(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Callable[[
         convert=lambda block: block_of(block).to(kind),
         how=kind,
         inputs=torch.zeros_like(row),
-        targets=with_empty_row(targets),
+        targets=targets,
     )
 
 

@@ -98,7 +98,7 @@ class Bounds:
 
 
 def single_rows(values: NDArray[Any] | ChosenRows, bounds: Bounds | None) -> torch.Tensor:
-    """Copy of records in single precision, scaled to the bounds if there are any, with an empty row."""
+    """Copy of records in single precision, scaled to the bounds if there are any."""
     rows = values if isinstance(values, ChosenRows) else ChosenRows(values)
     how = None if bounds is None else bounds.key
     return converted(rows, how, torch.float32, lambda block, out: single_block(block, bounds, out), BLOCK)

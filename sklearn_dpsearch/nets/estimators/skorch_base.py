@@ -25,7 +25,7 @@ from ..engines.refusals import refuse
 from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of
 from ..optimizers import Table, UpdateRule, check_known
 from ..randomness import global_torch_seed, sequence
-from ..records import ALONE, HeldRecords, Records, stays_in_file, with_empty_row
+from ..records import ALONE, HeldRecords, Records, stays_in_file
 from ..schedules import table_of
 from . import callbacks, step_size
 from .base import DPSGDEstimator
@@ -364,8 +364,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
         else:
             inputs, targets = self._as_taken(inputs_of(X)), self._targets(y)
-            check_lengths(len(inputs) - 1, len(targets))
-            given = HeldRecords(inputs, with_empty_row(targets))
+            check_lengths(len(inputs), len(targets))
+            given = HeldRecords(inputs=inputs, targets=targets)
         if self.output_shape_ is not None:
             self._check_outputs(self.output_shape_, given.targets)
         return given

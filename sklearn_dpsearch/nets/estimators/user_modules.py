@@ -119,7 +119,9 @@ def array(name: str, data: Any) -> NDArray[Any]:
     found = array_of(data, name)
     if found.dtype.kind not in "fiub":
         raise ValueError(f"Expected {name} as numbers, got an array of {KINDS.get(found.dtype.kind, 'others')}.")
-    if found.dtype.kind == "f" and not np.isfinite(found).all():
+    with np.errstate(all="ignore"):
+        finite = found.dtype.kind != "f" or np.isfinite(found.sum()) or np.isfinite(found).all()
+    if not finite:
         raise ValueError(f"{name} contains NaN or infinity. Remove or replace such records by a rule fixed in advance.")
     return np.require(found, requirements=["C", "W"])
 

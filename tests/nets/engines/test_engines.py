@@ -280,11 +280,15 @@ def test_places_without_a_record_add_nothing(criterion, bias, as_graph):
     engine = traced(net, criterion) if as_graph else LinearEngine(net, criterion, CPU)
     alone = clipped_sums(engine, net, inputs, targets)
     trained = engine.layout.read([net], CPU, True)
-    sums = torch.zeros_like(trained, dtype=torch.float64)
-    engine.bind(trained, trained[:, :0], sums)
-    padded, answers = (torch.cat([one, torch.zeros_like(one)]).unsqueeze(0) for one in (inputs, targets))
-    engine.add_clipped(padded, answers, torch.tensor([[1.0] * 10 + [0.0] * 10]))
-    torch.testing.assert_close(sums.float(), alone, rtol=1e-6, atol=1e-7)
+    found, bounds = [], torch.tensor([[1.0] * 10 + [0.0] * 10])
+    for value in (0.0, 1.0, 1e30, torch.inf, torch.nan):
+        others = torch.full_like(inputs, value) if inputs.is_floating_point() else torch.full_like(inputs, value == 1.0)
+        found.append(torch.zeros_like(trained, dtype=torch.float64))
+        engine.bind(trained, trained[:, :0], found[-1])
+        rows, answers = torch.cat([inputs, others]).unsqueeze(0), torch.cat([targets, targets]).unsqueeze(0)
+        engine.add_clipped(rows, answers, bounds)
+    torch.testing.assert_close(found[0].float(), alone, rtol=1e-6, atol=1e-7)
+    assert all(torch.equal(one, found[0]) for one in found)  # exactly nothing, whatever lies there
 
 
 # --- sensitivity ------------------------------------------------------------------------------------------------
