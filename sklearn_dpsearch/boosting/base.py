@@ -171,8 +171,8 @@ class GradientBoosting(CalibratedModel):
         """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
         if self.target is None:
             return {}
-        Schema(self.schema).check_target(self.target, EXAMPLE_OF_TARGET[isinstance(self, RegressorMixin)])
-        return self._facts_of(Schema(self.schema), self.target)
+        Schema.of(self.schema).check_target(self.target, EXAMPLE_OF_TARGET[isinstance(self, RegressorMixin)])
+        return self._facts_of(Schema.of(self.schema), self.target)
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
         """Make up records that fit the schema, for a dry run; they hold nothing about real records.
@@ -192,7 +192,7 @@ class GradientBoosting(CalibratedModel):
 
     def columns_read(self) -> list[str]:
         """One line for each column, as the schema is understood: ``age: number from 18 to 90, 17 bins``."""
-        target = [] if self.target is None else Schema(self.schema).only(self.target).described({}, MOST_SHOWN)
+        target = [] if self.target is None else Schema.of(self.schema).only(self.target).described({}, MOST_SHOWN)
         return [*self._columns().described(MOST_SHOWN), *(f"{line} (the target)" for line in target)]
 
     def _calibrated_mu(self, epsilon: float, delta: float) -> float:
@@ -218,7 +218,7 @@ class GradientBoosting(CalibratedModel):
                 )
 
     def _features(self) -> Schema:
-        schema = Schema(self.schema)
+        schema = Schema.of(self.schema)
         if self.target is None:
             return schema
         schema.check_target(self.target, EXAMPLE_OF_TARGET[isinstance(self, RegressorMixin)])

@@ -66,6 +66,11 @@ class Schema(Mapping[str, Any]):
         made = columns.columns if isinstance(columns, Schema) else columns
         self.columns = MappingProxyType({name: column_of(name, stated) for name, stated in made.items()})
 
+    @staticmethod
+    def of(given: Schema | Mapping[str, Any]) -> Schema:
+        """Schema as it is given, or one of the given columns."""
+        return given if isinstance(given, Schema) else Schema(given)
+
     def __getitem__(self, name: str) -> Any:
         return self.columns[name].stated()
 

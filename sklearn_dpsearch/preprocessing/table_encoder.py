@@ -280,7 +280,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _schema(self) -> Schema:
         """The schema, checked with all other parameters."""
         validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
-        return Schema(self.schema)
+        return Schema.of(self.schema)
 
     def _encoded(self, columns: Sequence[tuple[Column, NDArray[Any]]], width: int) -> Array:
         """One table, filled column by column: it may be large."""

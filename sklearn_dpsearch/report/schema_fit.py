@@ -133,7 +133,7 @@ def schema_report(
     require(0 < epsilon < math.inf, "0 < epsilon < inf", epsilon=epsilon)
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     check_neighboring(neighboring)
-    known = schema if isinstance(schema, Schema) else Schema(schema)
+    known = Schema.of(schema)
     found = columns_of(X, list(known), known.listed)
     for name, column in known.columns.items():
         column.refuse(name, found[name].kind)

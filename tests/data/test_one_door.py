@@ -15,7 +15,7 @@ CHECKS = re.compile(r"\b(check_array|check_X_y|to_numpy)\(")
 MAY = ("data", "audit", "report", "privacy")
 #: Of arrays and frames that the door has made.
 OF_THE_DOOR = {
-    "nets/estimators/array_records.py",
+    "nets/estimators/table_records.py",
     "nets/estimators/table_targets.py",
     "search/_resuming.py",
 }

@@ -588,7 +588,7 @@ MUTANTS = [
     Mutant(
         name="deep nets for classes",
         mistake="Classifiers of data frames get the widths of regressors.",
-        file="nets/estimators/hidden_layers.py",
+        file="nets/estimators/layers.py",
         old="return BESIDE_BINS if of_classes or n < FROM_FOR_NUMBERS else",
         new="return BESIDE_BINS if n < FROM_FOR_NUMBERS else",
         tests=("nets/estimators/test_frame_estimators.py::test_hidden_layers_follow_the_public_number_of_records",),
@@ -604,7 +604,7 @@ MUTANTS = [
     Mutant(
         name="hidden part left out of the norm",
         mistake="The clipping norm by rule is that of the linear part: on one column nearly all gradients are clipped.",
-        file="nets/estimators/frame_records.py",
+        file="nets/estimators/table_records.py",
         old="return math.sqrt(self.encoder.max_norm**2 + 1.0 + of_hidden)",
         new="return math.sqrt(self.encoder.max_norm**2 + 1.0)",
         tests=("nets/estimators/test_step_size.py::test_the_norm_by_rule_is_larger_with_a_hidden_part",),
@@ -639,7 +639,7 @@ MUTANTS = [
     Mutant(
         name="a net that keeps its records",
         mistake="A fitted net has the encoded records, from which later pictures may be made.",
-        file="nets/estimators/frame_records.py",
+        file="nets/estimators/table_records.py",
         old="        return HeldRecords(inputs=torch.cat(list(self.blocks(X))), targets=targets)\n",
         new=(
             "        self.net._rows_ = torch.cat(list(self.blocks(X)))\n"

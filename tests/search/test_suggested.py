@@ -26,7 +26,7 @@ from sklearn_dpsearch.nets import (
     DPMLPRegressor,
     DPNeuralNetClassifier,
 )
-from sklearn_dpsearch.nets.estimators import hidden_layers
+from sklearn_dpsearch.nets.estimators import layers
 from sklearn_dpsearch.privacy import Fixed, Geometric, PrivacyError, PureDP
 from sklearn_dpsearch.search.planning.plan import said_of
 from sklearn_dpsearch.search.planning.space import Space
@@ -195,14 +195,14 @@ def test_the_chance_of_one_candidate_is_part_of_the_plan_and_of_what_verbose_pri
 @pytest.mark.parametrize("drawn_as", ["auto", (64, 64)])
 def test_layers_that_follow_the_number_of_records_are_decided_anew_after_the_subset(drawn_as, monkeypatch):
     """On a tenth of the records "auto" is one layer, on the rest two."""
-    monkeypatch.setattr(hidden_layers, "FROM", 100)
-    seen, choose = [], hidden_layers.by_rule
+    monkeypatch.setattr(layers, "FROM", 100)
+    seen, choose = [], layers.by_rule
 
     def watching(n):
         seen.append((round(n), choose(n)))
         return choose(n)
 
-    monkeypatch.setattr(hidden_layers, "by_rule", watching)
+    monkeypatch.setattr(layers, "by_rule", watching)
     net = DPMLPClassifier(noise_multiplier=2.0, max_steps=2, classes=[0, 1])
     space = {"hidden_layer_sizes": [drawn_as]}
     one = DPSubsetSearchCV(net, space, n_iter=Fixed(2), delta=1e-6).fit(X, y)

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from . import scaling
-from .array_records import ArrayRecords
 from .docstrings import BOUNDS_X, documented
-from .hidden_layers import HiddenLayerSizes
+from .layers import HiddenLayerSizes
 from .scaling import Array
 from .table_base import TableNet
+from .table_records import ArrayRecords
 from .table_targets import TableClassifier, TableRegressor
 
 LAYERS = """

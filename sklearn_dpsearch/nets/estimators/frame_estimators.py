@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ...preprocessing import ColumnShape, Schema
-from ...preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
+from ...preprocessing.schema import MOST_SHOWN
 from . import layers
 from .docstrings import documented
-from .frame_records import FrameRecords
-from .hidden_layers import HiddenLayerSizes
+from .layers import HiddenLayerSizes
 from .table_base import TableNet
+from .table_records import FrameRecords
 from .table_targets import TableClassifier, TableRegressor
 
 
@@ -61,16 +60,13 @@ class FrameNet(TableNet):
     @property
     def public_facts(self) -> dict[str, Any]:
         """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
-        if self.target is None:
-            return {}
-        schema, numeric = Schema(self.schema), isinstance(self, RegressorMixin)
-        schema.check_target(self.target, EXAMPLE_OF_TARGET[numeric])
-        return {"bounds_y": schema.bounds(self.target)} if numeric else {"classes": schema.classes(self.target)}
+        return FrameRecords(self).stated
 
     def columns_read(self) -> list[str]:
         """One line for each column, as the schema is understood: ``age: number from 18 to 90, 17 bins``."""
-        target = [] if self.target is None else Schema(self.schema).only(self.target).described({}, MOST_SHOWN)
-        return [*FrameRecords(self).encoder.columns_read(), *(f"{line} (the target)" for line in target)]
+        form = FrameRecords(self)
+        target = [] if self.target is None else form.whole.only(self.target).described({}, MOST_SHOWN)
+        return [*form.encoder.columns_read(), *(f"{line} (the target)" for line in target)]
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
         """Make up records that fit the schema, for a dry run; they hold nothing about real records.

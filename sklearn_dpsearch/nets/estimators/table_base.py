@@ -21,17 +21,18 @@ from ..optimizers import Table, UpdateRule
 from ..records import Records
 from ..sampling import RecordsOfPersons
 from ..task import TrainingTask
-from . import hidden_layers, layers, step_size
-from .array_records import ArrayRecords
+from . import layers, step_size
 from .base import DPSGDEstimator
-from .frame_records import FrameRecords
 from .scaling import Array
 from .settings import MaxGradNorm, Settings
 from .step_size import Decay, StepSize
+from .table_records import ArrayRecords, FrameRecords
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
+#: Attribute for the resolved form of the records.
+FORM = "_records_form"
 #: Sampling rate by default.
 RATE = 0.02
 Solver: TypeAlias = Literal["sgd", "adam", "adamw"]
@@ -91,7 +92,7 @@ class TableNet(DPSGDEstimator):
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "noise_seed": ["random_state"],
-        "activation": [StrOptions(set(hidden_layers.ACTIVATIONS))],
+        "activation": [StrOptions(set(layers.ACTIVATIONS))],
         "bounds_X": [None, tuple, list],
         "bounds_y": [None, tuple, list],
         "target": [None, str],
@@ -134,9 +135,9 @@ class TableNet(DPSGDEstimator):
         return self
 
     def _check_net(self) -> None:
-        self.records_of(self)
-        hidden_layers.checked(self._hidden_layer_sizes)
-        for name, stated in self._stated.items():
+        self.__dict__[FORM] = self.records_of(self)
+        layers.checked_widths(self._hidden_layer_sizes)
+        for name, stated in self._form.stated.items():
             given = getattr(self, name)
             if given is not None:
                 raise ValueError(
@@ -146,14 +147,18 @@ class TableNet(DPSGDEstimator):
         self._check_target()
 
     @property
-    def _stated(self) -> dict[str, Any]:
-        """Facts about the target that a schema states."""
-        found: dict[str, Any] = getattr(self, "public_facts", {})
-        return found
+    def _form(self) -> ArrayRecords | FrameRecords:
+        """Form of the records, resolved when the arguments were checked."""
+        found: ArrayRecords | FrameRecords | None = vars(self).get(FORM)
+        return self.records_of(self) if found is None else found
 
     def _declared(self, name: str) -> Any:
         """Fact about the target, by the name of its parameter; None if it is not declared."""
-        return self._stated.get(name, getattr(self, name))
+        return self._form.stated.get(name, getattr(self, name))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what follows from the arguments."""
+        return {name: value for name, value in super().__getstate__().items() if name != FORM}
 
     def _further_assumptions(self) -> tuple[str, ...]:
         of_records = (f"{type(self).__name__}: {said}" for said in self.records_of.assumptions)
@@ -164,31 +169,31 @@ class TableNet(DPSGDEstimator):
     def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        records, labels = self.records_of(self), targets_in(y, numeric=isinstance(self, RegressorMixin))
+        records, labels = self._form, targets_in(y, numeric=isinstance(self, RegressorMixin))
         X = records.checked(X, labels, fresh)
         persons = None if groups is None else RecordsOfPersons.of(groups, len(labels))
         number = len(labels) if persons is None else len(persons)
         targets = self._targets(labels, fresh)
         if fresh:
-            n, own = self.expected_number(number), hidden_layers.checked(self._hidden_layer_sizes)
+            n, own = self.expected_number(number), layers.checked_widths(self._hidden_layer_sizes)
             self.weight_noise_: float | None = 0.0
             self.hidden_layer_sizes_ = records.hidden_by_rule(n) if own is None else own
-            activation = hidden_layers.ACTIVATIONS[getattr(self, "activation", "identity")]
+            activation = layers.ACTIVATIONS[getattr(self, "activation", "identity")]
             generator = layers.generator_of(self.random_state)
             self.module_ = records.module(self.hidden_layer_sizes_, self._n_outputs(), activation, generator)
         return replace(records.given(X, targets), persons=persons)
 
     @property
-    def _hidden_layer_sizes(self) -> hidden_layers.HiddenLayerSizes:
+    def _hidden_layer_sizes(self) -> layers.HiddenLayerSizes:
         """Hidden layers as given; linear models have none."""
-        found: hidden_layers.HiddenLayerSizes = getattr(self, "hidden_layer_sizes", ())
+        found: layers.HiddenLayerSizes = getattr(self, "hidden_layer_sizes", ())
         return found
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "module_")
         device, found = next(self.module_.parameters()).device, [np.empty((0, self._n_outputs()))]
         with torch.no_grad():
-            found += [self.module_(block.to(device)).cpu().numpy() for block in self.records_of(self).blocks(X)]
+            found += [self.module_(block.to(device)).cpu().numpy() for block in self._form.blocks(X)]
         return np.concatenate(found)
 
     # --- the step size, and what it adds to the weights ---------------------------------------------------------------
@@ -206,7 +211,7 @@ class TableNet(DPSGDEstimator):
             self.weight_noise_ = math.hypot(before, added)
 
     def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
-        records, decay = self.records_of(self), self._decay(settings)
+        records, decay = self._form, self._decay(settings)
         step = self._step_rule.unclipped(settings, expected_batch_size, decay, self._bound_on_norm())
         gradient = records.gradient_of_residual(self.hidden_layer_sizes_, self._n_outputs())
         return self._step_rule.clipping_norm(gradient, step * sum(decay))
@@ -215,7 +220,7 @@ class TableNet(DPSGDEstimator):
         return self.learning_rate_init, self.learning_rate_factor, self.momentum
 
     def _bound_on_norm(self) -> float:
-        return self.records_of(self).bound_on_norm()
+        return self._form.bound_on_norm()
 
     def _decay(self, settings: Settings) -> list[float]:
         return step_size.shares(self.learning_rate, settings.steps)
@@ -232,7 +237,7 @@ class TableNet(DPSGDEstimator):
         return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 
     def _around(self, grid: bool) -> dict[str, Any]:
-        own_layers = hidden_layers.space(self._hidden_layer_sizes) if hasattr(self, "hidden_layer_sizes") else {}
+        own_layers = layers.space(self._hidden_layer_sizes) if hasattr(self, "hidden_layer_sizes") else {}
         return {**step_size.space("learning_rate_factor", self.learning_rate_factor, grid=grid), **own_layers}
 
     def __sklearn_tags__(self) -> Any:

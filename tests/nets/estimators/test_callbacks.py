@@ -232,7 +232,7 @@ def test_a_progress_bar_shows_the_steps_of_a_public_number_and_nothing_else(caps
     net(callbacks=[ProgressBar(batches_per_epoch="count", postfix_keys=["train_loss"])]).fit(X, y)
     told = capsys.readouterr()
     assert told.out == ""
-    assert re.fullmatch(r"(\rDPNeuralNetClassifier: \d+ of 12 steps(, \d+:\d\d left)? +)+\n", told.err)
+    assert re.fullmatch(r"(\[DPNeuralNetClassifier\] training: \d+ of 12\n)+", told.err)
     net(verbose=0).fit(X, y)
     assert capsys.readouterr().err == ""
 

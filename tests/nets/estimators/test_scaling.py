@@ -47,7 +47,7 @@ def test_what_single_precision_cannot_hold_becomes_infinite_in_silence():
 def test_bounds_of_amounts_map_a_quarter_of_the_way_up_to_zero_and_others_the_middle(given, values, wanted):
     bounds = Bounds.of_features("bounds_X", given)
     np.testing.assert_allclose(bounds.scaled(np.array(values, float)), wanted)
-    rows = single_rows(np.array(values, float)[:, None], bounds)[:-1]
+    rows = single_rows(np.array(values, float)[:, None], bounds)
     np.testing.assert_allclose(rows[:, 0].numpy(), wanted, rtol=1e-6)
 
 
@@ -71,24 +71,23 @@ def test_rows_are_scaled_block_by_block_as_all_at_once(kind, given):
     values[:, 2] = 10**6 + 1 if kind is not np.uint8 else 255
     bounds = None if given is None else Bounds.of_features("bounds", given)
     expected = values.astype(float) if bounds is None else bounds.scaled(values.astype(float))
-    rows = single_rows(values, bounds)[:-1]
+    rows = single_rows(values, bounds)
     np.testing.assert_allclose(rows.numpy(), expected, rtol=2e-7, atol=2e-7)
     assert rows.dtype == torch.float32
 
 
 def test_rows_at_the_bounds_and_beyond_are_exactly_one():
     values = np.array([[0.1], [0.7], [-1e300], [1e300]])
-    assert single_rows(values, Bounds.of("bounds", (0.1, 0.7))).squeeze(1).tolist() == [-1.0, 1.0, -1.0, 1.0, 0.0]
+    assert single_rows(values, Bounds.of("bounds", (0.1, 0.7))).squeeze(1).tolist() == [-1.0, 1.0, -1.0, 1.0]
 
 
 def test_rows_that_single_precision_cannot_hold_become_infinite_in_silence():
-    assert single_rows(np.array([[1e39, 1.5]]), None).tolist() == [[np.inf, 1.5], [0.0, 0.0]]
+    assert single_rows(np.array([[1e39, 1.5]]), None).tolist() == [[np.inf, 1.5]]
 
 
-def test_scaled_rows_are_a_copy_with_an_empty_row():
+def test_scaled_rows_are_a_copy():
     values = np.ones((3, 2), np.float32)
     rows = single_rows(values, None)
-    assert rows.shape == (4, 2)
-    assert not rows[-1].any()
+    assert rows.shape == (3, 2)
     rows.zero_()
     assert values.all()
