@@ -41,7 +41,7 @@ MAKE_GENERATORS = {
     "audit/repeated_fits.py": "coins of the attacker",
     "audit/result.py": "coins of the attacker",
     "_disk/store.py": "names of files",
-    "nets/checkpoints.py": "names of files",
+    "nets/estimators/cost.py": "numbers of notes",
     "nets/resuming.py": "states that were kept",
 }
 #: File ↦ what is drawn there.

@@ -16,7 +16,7 @@ from .._disk.store import Marks, shown
 from .engines.operations import attributes
 from .layout import named_trained
 from .records import Records
-from .task import TrainingTask
+from .stack import TrainingTask
 
 #: Arguments without effect on the release.
 FREE = frozenset({"checkpoint", "verbose"})

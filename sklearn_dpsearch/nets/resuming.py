@@ -21,7 +21,7 @@ from .._disk.store import Store
 from ..privacy import PrivacyError
 from .fingerprint import marks
 from .randomness import sequence
-from .task import TrainingTask
+from .stack import TrainingTask
 from .torch_settings import threads
 
 TRAINING = Work("training", "its initial parameters, and the seed of its batches and noise")

@@ -5,28 +5,88 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import torch
+from torch import nn
 
 from .._process import Stage
+from ..privacy._types import Neighboring
 from ..privacy.mechanisms.release_sum import is_listened_to, release_sum
 from .engines import rounding
 from .engines.base import Engine
 from .engines.linear import LinearEngine
-from .optimizers import stepper_for
-from .randomness import Secrets, fill_normals
+from .optimizers import Memory, Table, UpdateRule, stepper_for
+from .randomness import Secrets, Seed, fill_normals
 from .records import Records, rows_at
-from .sampling import PersonBatches, PoissonBatches, padded_batches
-from .task import TrainingTask
+from .sampling import PersonBatches, PoissonBatches, most_rows, padded_batches
 from .torch_settings import one_thread
 
 #: Record numbers drawn ahead, over all nets: enough that drawing costs little, few enough to fit into memory.
 AHEAD = 2**17
 #: Number of times that a training tells how far it is.
 LOOKS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingTask:
+    """One net to train: everything that is fixed before the data is touched.
+
+    Parameters
+    ----------
+    module : Module
+        Trained in place.
+    criterion : Module
+        (outputs, targets) ↦ sum of the records' losses.
+    optimizer : UpdateRule
+    sample_rate : float
+        Probability of each record to be in each batch.
+    steps : int
+    noise_multiplier : float
+        Standard deviation of the noise ÷ ``max_grad_norm``; 0 only in tests and benchmarks.
+    max_grad_norm : float
+        Largest norm of a record's gradient in the sums.
+    expected_batch_size : float
+        Divisor of the noisy sum; public.
+    neighboring : {"zero_out", "replace_one"}
+        Relation of the guarantee; a record that is replaced moves a sum by twice the norm.
+    places : int or None
+        Public number of places from which batches are drawn, at least the number of records; those without a record
+        are blank. None: the number of records, which is then public.
+    schedule : mapping of str to sequence
+        The hyperparameters that change from step to step, with their values, computed without data.
+    engine : {"auto", "opacus"}
+        Source of per-sample gradients.
+    seed : None, int, RandomState or SeedSequence
+        For batches and noise; None: the operating system. A seed is for tests.
+    memory : dict
+        Optimizer memory of an earlier training of this net; filled by training.
+    notes : list of str
+        Assumptions, filled by training.
+    """
+
+    module: nn.Module
+    criterion: nn.Module
+    optimizer: UpdateRule
+    sample_rate: float
+    steps: int
+    noise_multiplier: float
+    max_grad_norm: float
+    expected_batch_size: float
+    neighboring: Neighboring = "zero_out"
+    places: int | None = None
+    schedule: Table = field(default_factory=dict)
+    engine: str = "auto"
+    seed: Seed = None
+    memory: Memory = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def rows(self, n: int) -> int:
+        """Number of rows of each batch in a training on ``n`` records, or persons."""
+        return most_rows(self.sample_rate, self.places or n)
 
 
 def noise_scale(task: TrainingTask, rows: int) -> float:

@@ -218,7 +218,7 @@ MUTANTS = [
         name="parameters forget what they cost",
         mistake="A net that starts from another net's parameters states its own training alone.",
         file="nets/estimators/cost.py",
-        old="    found = checkpoints.costs(net.module_)\n",
+        old="    found = costs(net.module_)\n",
         new="    found = []\n",
         tests=("nets/test_checkpoints.py::test_a_net_that_starts_from_trained_parameters_adds_to_what_they_cost",),
         seen="save_params, load_params and a new PrivacyEngine",

@@ -23,8 +23,7 @@ from sklearn_dpsearch.nets.engines import linear
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.sampling import PoissonBatches
-from sklearn_dpsearch.nets.stack import Stack
-from sklearn_dpsearch.nets.task import TrainingTask
+from sklearn_dpsearch.nets.stack import Stack, TrainingTask
 from sklearn_dpsearch.nets.training import train_together
 from sklearn_dpsearch.privacy import DPSGD
 

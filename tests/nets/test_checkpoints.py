@@ -19,7 +19,8 @@ import torch
 from torch import nn
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier, checkpoints
+from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier
+from sklearn_dpsearch.nets.estimators import cost
 from sklearn_dpsearch.privacy import (
     DPSGD,
     ApproxDP,
@@ -269,9 +270,9 @@ def statement(guarantee):
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda one: type(one).__name__)
 def test_notes_are_text_and_lose_nothing(guarantee):
     module, spent = Small(), statement(guarantee)
-    checkpoints.mark(module, [spent])
-    assert all(type(note) is str for note in vars(module)[checkpoints.NOTE])
-    (found,) = checkpoints.costs(pickle.loads(pickle.dumps(module)))
+    cost.mark(module, [spent])
+    assert all(type(note) is str for note in vars(module)[cost.NOTE])
+    (found,) = cost.costs(pickle.loads(pickle.dumps(module)))
     assert found.guarantee == guarantee
     assert tuple(found) == tuple(spent)
     for epsilon in (0.0, 0.3, 2.0):
@@ -286,7 +287,7 @@ def profile(epsilon):
 def test_guarantees_that_are_not_text_stay_objects_and_are_not_saved_without_their_cost(tmp_path):
     one = net().fit(X, y)
     one.privacy_spent_ = statement(ProfileDP(profile=profile))
-    (found,) = checkpoints.costs(copy.deepcopy(one.module_))
+    (found,) = cost.costs(copy.deepcopy(one.module_))
     assert found.guarantee == ProfileDP(profile=profile)
     with pytest.raises(PrivacyError, match="(?s)cannot be written into a file.*Pickle"):
         one.save_params(f_params=tmp_path / "parameters.pt")
@@ -295,17 +296,15 @@ def test_guarantees_that_are_not_text_stay_objects_and_are_not_saved_without_the
 def test_a_note_makes_nothing_but_statements():
     spent = {"guarantee": {"version": 1, "kind": "PrivacyError"}, "delta": 0.0, "components": [], "assumptions": []}
     module = Small()
-    vars(module)[checkpoints.NOTE] = (
-        json.dumps({"token": "a", "spent": {"unit": "record", "release": None, **spent}}),
-    )
+    vars(module)[cost.NOTE] = (json.dumps({"token": "a", "spent": {"unit": "record", "release": None, **spent}}),)
     with pytest.raises(PrivacyError):
-        checkpoints.costs(module)
+        cost.costs(module)
 
 
 def test_notes_hold_no_module_of_the_library():
     module = Small()
-    checkpoints.mark(module, [statement(guarantee) for guarantee in GUARANTEES])
-    assert not any("values." in note or "sklearn_dpsearch" in note for note in vars(module)[checkpoints.NOTE])
+    cost.mark(module, [statement(guarantee) for guarantee in GUARANTEES])
+    assert not any("values." in note or "sklearn_dpsearch" in note for note in vars(module)[cost.NOTE])
 
 
 @pytest.mark.slow
@@ -325,8 +324,8 @@ def test_the_net_that_a_search_released_is_saved_with_the_cost_of_the_search(tmp
 def test_copies_of_one_training_count_once_and_two_trainings_twice():
     one, other = net().fit(X, y).module_, net().fit(X, y).module_
     both = nn.ModuleList([copy.deepcopy(one), pickle.loads(pickle.dumps(one))])
-    assert len(checkpoints.costs(both)) == 1
-    assert len(checkpoints.costs(nn.ModuleList([one, other]))) == 2
+    assert len(cost.costs(both)) == 1
+    assert len(cost.costs(nn.ModuleList([one, other]))) == 2
     merged = Small()
     merged.first, merged.last = copy.deepcopy(one.first), copy.deepcopy(other.last)
     assert len(net(merged).fit(X, y).privacy_spent_.components) == 3

@@ -11,8 +11,7 @@ import torch
 from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, ReduceLROnPlateau, StepLR
 
 from sklearn_dpsearch.nets.layout import Layout
-from sklearn_dpsearch.nets.optimizers import StackedAdam, StackedSGD, UpdateRule, check_known, stepper_for
-from sklearn_dpsearch.nets.schedules import table_of
+from sklearn_dpsearch.nets.optimizers import StackedAdam, StackedSGD, UpdateRule, check_known, stepper_for, table_of
 
 from .toys import CPU, flat, mlp, rule
 

@@ -211,15 +211,3 @@ class Zeros:
 def test_no_record_is_twice_in_a_batch():
     step, record = PoissonBatches(Zeros(), Zeros(), 0.5, 7)._draw_all(3)
     assert len(set(zip(step.tolist(), record.tolist()))) == len(step) == 21
-
-
-def test_batches_go_on_where_their_state_was_taken_however_they_were_drawn():
-    """With what was drawn ahead, and however many steps are drawn at once from there on."""
-    one, whole = batches(0.07, 90), batches(0.07, 90)
-    expected = [whole.draw(30) for _ in range(2)][1]
-    one.draw(11), one.draw(19)
-    other = batches(0.07, 90, seed=5)
-    for mine, theirs in ((other._coins, one._coins), (other._rows, one._rows)):
-        mine.bit_generator.state = theirs.bit_generator.state
-    other.restore(one.state().clone())
-    np.testing.assert_array_equal(np.concatenate([other.draw(steps) for steps in (1, 2, 13, 14)]), expected)

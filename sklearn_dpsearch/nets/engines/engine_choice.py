@@ -18,7 +18,7 @@ from torch import nn
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ..named_tensors import Inputs, name_of
 from ..randomness import global_torch_seed
-from . import losses, operations, sequences
+from . import linear, losses, operations
 from .base import Engine
 from .graph import Traced, trace
 from .layered import LayeredEngine
@@ -103,7 +103,7 @@ def choose(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: tor
     refuse(criterion)
     device = next(module.parameters()).device
     rows, labels = made_up(inputs, targets)
-    sequence = sequences.structure(module) if isinstance(rows, torch.Tensor) and rows.dim() == 2 else None
+    sequence = linear.structure(module) if isinstance(rows, torch.Tensor) and rows.dim() == 2 else None
     rows = rows.to(device)
     outputs = _outputs(module if sequence is not None else copy.deepcopy(module), rows)
     targets = labels_for(outputs, labels.to(device))

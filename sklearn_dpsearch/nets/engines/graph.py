@@ -17,7 +17,7 @@ import torch
 from torch import fx, nn
 
 from ..named_tensors import Inputs, NamedTensors
-from . import layer_gradients, operations, recurrent, rules
+from . import layer_gradients, operations, rules
 from .refusals import altered, in_training
 from .rules import Constant, Kind, Named, NotPerRecord, Rows, Several, Turned
 
@@ -256,11 +256,16 @@ def _numbers(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -
         )
     )
     formed += sum(
-        recurrent.numbers(layer, _shape(node, kinds)[1])
+        _numbers_of_steps(layer, _shape(node, kinds)[1])
         for node, layer in used.items()
         if isinstance(layer, nn.RNNBase)
     )
     return 2 * passed + formed
+
+
+def _numbers_of_steps(layer: nn.RNNBase, steps: int) -> int:
+    """Number of values that the steps of one record keep for their slopes, and of these slopes."""
+    return 4 * steps * sum(len(weight) for name, weight in layer.named_parameters() if name.startswith("weight_hh"))
 
 
 def _is_apart(runnable: fx.GraphModule, used: list[nn.Module]) -> bool:

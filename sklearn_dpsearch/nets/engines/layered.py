@@ -1,18 +1,26 @@
-"""The engine for graphs whose parameters lie in layers with rules: two passes for all records, then shares by layer."""
+"""The engine for graphs whose parameters lie in layers with rules: two passes for all records, then shares by layer.
+
+Recurrent layers go step by step: affine maps of inputs and of hidden states, whose slopes autograd gives. A step is a
+few operations on all records at once, each record alone: as fast as PyTorch's own loop, which keeps no slopes.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import TypeAlias
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from .base import MEMORY_ELSEWHERE, MOST, SingleNetEngine, chunk_size
 from .graph import Traced
 from .layer_gradients import RULES, Share
-from .recurrent import Watch, unrolled
 
+States: TypeAlias = tuple[torch.Tensor, ...]
+#: (end of the names of a weight and a bias, inputs of their affine map, its outputs), the steps in the first dimension.
+Watch: TypeAlias = Callable[[str, torch.Tensor, torch.Tensor], None]
 #: Bytes in use at once: on a CPU more would not fit into its caches, and be slower.
 MEMORY = {"cpu": 2**24}
 #: Bytes with recurrent layers: each step fits into the caches, and its operations are faster on many records.
@@ -74,3 +82,77 @@ def _watched(
         outputs = outputs.contiguous(memory_format=torch.channels_last)
     watch("", inputs, outputs)
     return outputs
+
+
+# --- recurrent layers -------------------------------------------------------------------------------------------------
+
+
+def _lstm(given: torch.Tensor, recalled: torch.Tensor, states: States) -> States:
+    enter, forget, new, leave = recalled.chunk(4, 1)
+    cell = torch.sigmoid(forget) * states[1] + torch.sigmoid(enter) * torch.tanh(new)
+    return torch.sigmoid(leave) * torch.tanh(cell), cell
+
+
+def _gru(given: torch.Tensor, recalled: torch.Tensor, states: States) -> States:
+    (reset, update, new), (own_reset, own_update, own_new) = given.chunk(3, 1), recalled.chunk(3, 1)
+    new = torch.tanh(new + torch.sigmoid(reset + own_reset) * own_new)
+    return (torch.lerp(new, states[0], torch.sigmoid(update + own_update)),)
+
+
+#: Kind of a layer, as PyTorch names it ↦ one step: (affine map of the inputs, that of the hidden state, states) ↦
+#: states. The second map has the first added to it, except in a GRU.
+STEPS: dict[str, Callable[[torch.Tensor, torch.Tensor, States], States]] = {
+    "GRU": _gru,
+    "LSTM": _lstm,
+    "RNN_RELU": lambda given, recalled, states: (torch.relu(recalled),),
+    "RNN_TANH": lambda given, recalled, states: (torch.tanh(recalled),),
+}
+
+
+def unrolled(
+    layer: nn.RNNBase, watch: Watch, inputs: torch.Tensor, start: torch.Tensor | States | None = None
+) -> tuple[torch.Tensor, torch.Tensor | States]:
+    """Outputs and last states of a recurrent layer, as the layer takes and returns them."""
+    if start is None:
+        records = inputs.shape[0 if layer.batch_first else 1]
+        nothing = inputs.new_zeros(layer.num_layers * (1 + layer.bidirectional), records, layer.hidden_size)
+        start = (nothing, nothing) if layer.mode == "LSTM" else nothing
+    first = list(zip(*start)) if isinstance(start, tuple) else [(state,) for state in start]
+    steps = inputs.transpose(0, 1) if layer.batch_first else inputs
+    last: list[States] = []
+    for i in range(layer.num_layers):
+        if i and layer.dropout:
+            steps = F.dropout(steps, layer.dropout)
+        found = []
+        for end in ("", "_reverse")[: 1 + layer.bidirectional]:
+            turned = steps.flip(0) if end else steps
+            hidden, states = _one_way(layer, f"l{i}{end}", watch, turned, first[len(last)])
+            found.append(hidden.flip(0) if end else hidden)
+            last.append(states)
+        steps = torch.cat(found, -1)
+    together = tuple(torch.stack(states) for states in zip(*last))
+    return steps.transpose(0, 1) if layer.batch_first else steps, together if len(together) > 1 else together[0]
+
+
+def _one_way(
+    layer: nn.RNNBase, name: str, watch: Watch, inputs: torch.Tensor, states: States
+) -> tuple[torch.Tensor, States]:
+    """Hidden states of all steps, and the states after the last, of one direction of one layer."""
+    into, own = (getattr(layer, f"weight_{end}_{name}") for end in ("ih", "hh"))
+    nothing = into.new_zeros(len(into))
+    given = F.linear(inputs, into, getattr(layer, f"bias_ih_{name}", nothing))
+    recalled = getattr(layer, f"bias_hh_{name}", nothing).expand(given.shape)
+    if layer.mode == "GRU":
+        recalled = recalled.clone().requires_grad_()
+    else:  # their sum has the slopes of both
+        recalled = given = given + recalled
+    if not given.requires_grad:
+        given.requires_grad_()
+    hidden = [states[0]]
+    for one, other in zip(given, recalled):
+        states = STEPS[layer.mode](one, torch.addmm(other, states[0], own.t()), states)
+        hidden.append(states[0])
+    outputs = torch.stack(hidden)
+    watch(f"_ih_{name}", inputs, given)
+    watch(f"_hh_{name}", outputs[:-1], recalled)
+    return outputs[1:], states

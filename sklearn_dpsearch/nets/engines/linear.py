@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import TypeAlias
+from collections.abc import Callable, Hashable
+from typing import Any, TypeAlias
 
 import torch
 from torch import nn
 
-from . import losses, sequences
+from . import losses, operations
 from .base import Engine, clip_factors, which_finite
+from .refusals import altered
 from .rounding import norms_of, root_of_sum
 
+aten = torch.ops.aten
+
+#: Element-wise layers, by exact type (a subclass may compute something else) ↦ (layer, slope, inputs, outputs) ↦ slope
+#: in the inputs.
+ELEMENTWISE: dict[type[nn.Module], Callable[[Any, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    nn.ELU: lambda m, g, x, y: aten.elu_backward(g, m.alpha, 1.0, 1.0, False, x),
+    nn.GELU: lambda m, g, x, y: aten.gelu_backward(g, x, approximate=m.approximate),
+    nn.Identity: lambda m, g, x, y: g,
+    nn.LeakyReLU: lambda m, g, x, y: aten.leaky_relu_backward(g, x, m.negative_slope, False),
+    nn.ReLU: lambda m, g, x, y: aten.threshold_backward(g, y, 0),
+    nn.SiLU: lambda m, g, x, y: aten.silu_backward(g, x),
+    nn.Sigmoid: lambda m, g, x, y: aten.sigmoid_backward(g, y),
+    nn.Softplus: lambda m, g, x, y: aten.softplus_backward(g, x, m.beta, m.threshold),
+    nn.Tanh: lambda m, g, x, y: aten.tanh_backward(g, y),
+}
 #: Number of a layer, its inputs, shape (M, B, in), and slopes of the summed loss in its outputs, shape (M, B, out).
 Seen: TypeAlias = tuple[int, torch.Tensor, torch.Tensor]
 
@@ -42,7 +59,7 @@ class LinearEngine(Engine):
         #: Number of each linear layer of a sequence, and any other layer itself; None of a graph.
         self.sequence: list[int | nn.Module] | None = None
         if template is None:
-            self.sequence = [numbers.get(id(layer), layer) for layer in sequences.layers_of(self.template)]
+            self.sequence = [numbers.get(id(layer), layer) for layer in layers_of(self.template)]
             self.wants_norms = isinstance(self.sequence[0], int)  # the first inputs are the records themselves
         for layer in self.template.modules():
             if type(layer) is nn.Linear:
@@ -103,7 +120,7 @@ class LinearEngine(Engine):
         for k in range(len(self.sequence) - 1, first - 1, -1):  # before the first linear layer nothing is trained
             layer = self.sequence[k]
             if not isinstance(layer, int):
-                slope = sequences.ELEMENTWISE[type(layer)](layer, slope, seen[k], seen[k + 1])
+                slope = ELEMENTWISE[type(layer)](layer, slope, seen[k], seen[k + 1])
                 continue
             found.append((layer, seen[k], slope))
             if k > first:
@@ -154,3 +171,35 @@ def _lengths(tables: list[torch.Tensor], first: torch.Tensor | None) -> torch.Te
     if first is None:
         return norms_of(tables)
     return torch.cat([first.unsqueeze(0), norms_of(tables[1:])])
+
+
+# --- sequences --------------------------------------------------------------------------------------------------------
+
+
+def structure(module: nn.Module) -> Hashable | None:
+    """Structure of a sequence, all but its parameters; None for another module.
+
+    Modules of equal structure differ in their parameters alone.
+    """
+    known = (nn.Sequential, nn.Linear, *ELEMENTWISE)
+    if not all(type(layer) in known and not altered(layer) for layer in module.modules()):
+        return None
+    layers = layers_of(module)
+    own = [p for layer in layers for p in layer.parameters()]
+    if not own or len({id(p) for p in own}) < len(own) or any(p.dtype is not torch.float32 for p in own):
+        return None  # no parameters, used twice, or of another type
+    return tuple(
+        (
+            type(layer).__name__,
+            repr(sorted(operations.attributes(layer).items())),
+            *((tuple(p.shape), p.requires_grad) for p in layer.parameters()),
+        )
+        for layer in layers
+    )
+
+
+def layers_of(module: nn.Module) -> list[nn.Module]:
+    """Layers in order, with nested sequences flattened."""
+    if type(module) is nn.Sequential:
+        return [part for child in module for part in layers_of(child)]
+    return [module]

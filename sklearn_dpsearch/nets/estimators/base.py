@@ -28,7 +28,7 @@ from ..optimizers import Memory, Table, UpdateRule
 from ..randomness import Seed, mixed, sequence
 from ..records import MappedRecords, ReadRecords, Records
 from ..resuming import TrainingCheckpoint, checkpoint_in
-from ..task import TrainingTask
+from ..stack import TrainingTask
 from ..torch_settings import device_of
 from ..training import train
 from . import step_size

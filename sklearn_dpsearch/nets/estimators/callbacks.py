@@ -16,7 +16,7 @@ from torch import nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ...privacy import LeakingEstimatorError
-from ..schedules import Scheduler
+from ..optimizers import Scheduler
 
 #: Files that a ``TrainEndCheckpoint`` can write here, by its argument. The history is left out: it would hold losses.
 WRITTEN = ("f_params", "f_optimizer", "f_criterion")

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import skorch
 import torch
+from numpy.typing import NDArray
 from skorch.helper import SliceDataset
+from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
 
+from ...data.columns import array_of
 from ...data.lists import is_list
 from ...data.rows import ChosenRows
 from ...errors import TrainingError
-from ..named_tensors import Inputs, NamedTensors, each
+from ..engines.made_up import made_up
+from ..named_tensors import Inputs, NamedTensors, each, taking
 from ..randomness import global_torch_seed
 from ..records import CHECKED, MappedRecords, ReadRecords, converted
-from .user_modules import array, single
 
+#: Kinds of arrays that hold no numbers: the whole type would tell the longest text of all records.
+KINDS = {"U": "text", "S": "bytes", "O": "objects", "c": "complex numbers", "M": "dates", "m": "durations"}
 #: Targets in the user's form ↦ targets for the loss.
 Encode = Callable[[Any], torch.Tensor]
 
@@ -84,6 +91,29 @@ def row_of(rows: ChosenRows) -> torch.Tensor:
 def block_of(block: Any, name: str = "X") -> torch.Tensor:
     """Convert rows to single precision; integers stay integers. Raise for NaN and infinity, like ``array``."""
     return single(torch.from_numpy(array(name, block)))
+
+
+def array(name: str, data: Any) -> NDArray[Any]:
+    """Records as a numeric array without NaN or infinity; a list becomes one of floating-point numbers.
+
+    Raises
+    ------
+    ValueError
+        The message quotes no record.
+    """
+    found = array_of(data, name)
+    if found.dtype.kind not in "fiub":
+        raise ValueError(f"Expected {name} as numbers, got an array of {KINDS.get(found.dtype.kind, 'others')}.")
+    with np.errstate(all="ignore"):
+        finite = found.dtype.kind != "f" or np.isfinite(found.sum()) or np.isfinite(found).all()
+    if not finite:
+        raise ValueError(f"{name} contains NaN or infinity. Remove or replace such records by a rule fixed in advance.")
+    return np.require(found, requirements=["C", "W"])
+
+
+def single(values: torch.Tensor) -> torch.Tensor:
+    """Floating-point numbers in single precision; integers (tokens) as they are, for embeddings."""
+    return values.float() if values.is_floating_point() else values.long()
 
 
 def check_lengths(*lengths: int) -> None:
@@ -260,3 +290,35 @@ class ForPrediction(torch.utils.data.Dataset):
         alone = isinstance(self.source, SliceDataset) or not isinstance(found, (tuple, list)) or len(found) != 2
         inputs = tensors(found if alone else found[0])
         return inputs.tensors if isinstance(inputs, NamedTensors) else inputs, 0
+
+
+# --- trial of a module ------------------------------------------------------------------------------------------------
+
+
+def check_names(module: nn.Module, names: Sequence[str]) -> None:
+    """Raise for named inputs that are not the arguments of ``forward``.
+
+    Raises
+    ------
+    ValueError
+    """
+    accepted = inspect.signature(module.forward).parameters.values()
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted):
+        return
+    needed = {parameter.name for parameter in accepted if parameter.default is inspect.Parameter.empty}
+    if not needed <= set(names) <= {parameter.name for parameter in accepted}:
+        raise ValueError(
+            f"Found inputs {sorted(names)} for {type(module).__name__}.forward, which takes "
+            f"{[parameter.name for parameter in accepted]}. Name the inputs as its arguments."
+        )
+
+
+def outputs_of(module: nn.Module, inputs: Inputs) -> torch.Tensor | None:
+    """Outputs on made-up records of the same kind; None if the module does not take them."""
+    rows = made_up(inputs, torch.empty(0))[0].to(next(module.parameters()).device)
+    try:
+        with torch.no_grad():
+            found = copy.deepcopy(taking(module, inputs)).eval()(rows)
+    except Exception:
+        return None
+    return found if isinstance(found, torch.Tensor) else None

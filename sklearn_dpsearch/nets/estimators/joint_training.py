@@ -16,7 +16,7 @@ from ...privacy import PrivacyError
 from ...privacy.spent import PrivacySpent
 from ..optimizers import on_cpu
 from ..records import Records
-from ..task import TrainingTask
+from ..stack import TrainingTask
 from ..training import train_together
 from . import cost
 from .settings import Settings

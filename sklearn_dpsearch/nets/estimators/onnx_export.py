@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ...boosting.onnx_export import Graph, labels_of, numbers_of, type_of
-from .array_records import ArrayRecords
 from .table_base import TableNet
+from .table_records import ArrayRecords
 
 #: Operators of ONNX for activations.
 OPERATORS = {nn.Identity: "Identity", nn.Sigmoid: "Sigmoid", nn.ReLU: "Relu", nn.Tanh: "Tanh"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import numbers
 from abc import abstractmethod
@@ -18,40 +19,31 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skorch.utils import to_tensor
 
 from ...privacy import LeakingEstimatorError, PrivacyError
-from .. import checkpoints
 from ..engines import losses
 from ..engines.engine_choice import separate
 from ..engines.refusals import refuse
 from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of
-from ..optimizers import Table, UpdateRule, check_known
+from ..optimizers import Table, UpdateRule, check_known, table_of
 from ..randomness import global_torch_seed, sequence
 from ..records import ALONE, HeldRecords, Records, stays_in_file
-from ..schedules import table_of
-from . import callbacks, step_size
+from . import callbacks, cost, step_size
 from .base import DPSGDEstimator
-from .cost import remember
 from .input_records import (
     ForPrediction,
+    array,
     as_arrays,
     check_lengths,
+    check_names,
     inputs_of,
     is_source,
     mapped,
+    outputs_of,
     reading,
+    single,
     source_of,
 )
 from .settings import Settings
 from .step_size import StepSize
-from .user_modules import (
-    array,
-    check_keywords,
-    check_names,
-    copied,
-    in_single_precision,
-    is_torchs,
-    outputs_of,
-    single,
-)
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
@@ -165,7 +157,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         callbacks.sorted_out(self.callbacks)
         check_known(self.optimizer, self.get_params_for("optimizer"))
         losses.check_fits(self.criterion, self.outputs)
-        check_keywords("module", self.module, self.get_params_for("module"))
         if self.max_grad_norm == "rule":
             raise ValueError(
                 "Found max_grad_norm='rule' for a module of one's own, whose gradients have no known bound. Give a "
@@ -188,7 +179,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         finally:
             self.verbose = verbose
         self.__dict__.pop("optimizer_memory_", None)
-        remember(self)
+        cost.remember(self)
         return self
 
     def initialize_module(self) -> Self:
@@ -203,7 +194,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def initialized_instance(self, instance_or_cls: Any, kwargs: dict[str, Any]) -> Any:
         """Copy an instance: trained in place, it would be the start of the next fit, or of a clone."""
         made = super().initialized_instance(instance_or_cls, kwargs)
-        return copied(made) if made is instance_or_cls else made
+        return copy.deepcopy(made) if made is instance_or_cls else made
 
     def initialize_criterion(self) -> Self:
         """Make the user's criterion with summed losses: an average would divide by a private number."""
@@ -263,12 +254,12 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if "module_" not in vars(self):
             super().save_params(*args, **kwargs)
             return
-        if kwargs.get("use_safetensors") and checkpoints.costs(self.module_):
+        if kwargs.get("use_safetensors") and cost.costs(self.module_):
             raise PrivacyError(
                 "Found use_safetensors=True: such a file holds tensors alone, and would not say what the parameters "
                 "have cost. Leave it out, or pickle the net."
             )
-        with checkpoints.saving(self.module_):
+        with cost.saving(self.module_):
             super().save_params(*args, **kwargs)
 
     def load_params(self, *args: Any, **kwargs: Any) -> None:
@@ -283,12 +274,12 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             super().load_params(*args, **kwargs)
             return
         self.__dict__.pop("optimizer_memory_", None)  # memory of other parameters
-        with checkpoints.loading(self.module_) as notes:
+        with cost.loading(self.module_) as notes:
             super().load_params(*args, **kwargs)
         if notes and notes[-1]:
-            checkpoints.place(self.module_, notes[-1])
-            self.__dict__["privacy_spent_"] = checkpoints.together(checkpoints.costs(self.module_))
-            remember(self)
+            cost.put(self.module_, notes[-1])
+            self.__dict__["privacy_spent_"] = cost.together(cost.costs(self.module_))
+            cost.remember(self)
 
     # --- assumptions -----------------------------------------------------------------------------------------------
 
@@ -298,7 +289,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _further_assumptions(self) -> tuple[str, ...]:
         name, fitted, trained = type(self).__name__, "module_" in vars(self), isinstance(self.module, torch.nn.Module)
         found = []
-        if trained and not checkpoints.costs(self.module):
+        if trained and not cost.costs(self.module):
             found.append("the initial parameters, given as a module instance, hold nothing of the private records.")
         elif trained:
             found.append("the initial parameters, given as a trained module, are as a private training has left them.")
@@ -468,3 +459,24 @@ def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., Non
     others = named.pop("kwargs")
     vars(constructor)["__signature__"] = inspect.Signature([*named.values(), others])
     return constructor
+
+
+def in_single_precision(module: torch.nn.Module) -> None:
+    """Convert a module in place to single precision, as gradients and the bound on rounding need.
+
+    Raises
+    ------
+    ValueError
+        For parameters other than real numbers.
+    """
+    for name, parameter in module.named_parameters():
+        if not parameter.is_floating_point():
+            raise ValueError(f"Found parameter {name!r} of dtype {parameter.dtype}; real numbers are needed.")
+    module.float()
+
+
+def is_torchs(owner: Any) -> bool:
+    """Return whether a module, or a criterion, and all of its parts are PyTorch's own."""
+    parts = list(owner.modules()) if isinstance(owner, torch.nn.Module) else [owner]
+    kinds = [part if isinstance(part, type) else type(part) for part in parts]
+    return all(kind.__module__.startswith("torch.nn.modules.") for kind in kinds)

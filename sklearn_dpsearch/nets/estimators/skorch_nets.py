@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..engines import losses
 from .docstrings import documented
+from .input_records import array
 from .labels import encode, indicators
 from .skorch_base import SkorchNet, with_shared_arguments
-from .user_modules import array
 
 
 @documented()

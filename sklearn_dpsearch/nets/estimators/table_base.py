@@ -20,7 +20,7 @@ from ...preprocessing import TableEncoder
 from ..optimizers import Table, UpdateRule
 from ..records import Records
 from ..sampling import RecordsOfPersons
-from ..task import TrainingTask
+from ..stack import TrainingTask
 from . import layers, step_size
 from .base import DPSGDEstimator
 from .scaling import Array

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sklearn_dpsearch.nets.engines import engine_choice, losses, sequences
+from sklearn_dpsearch.nets.engines import engine_choice, linear, losses
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.made_up import ROWS, made_up
 from sklearn_dpsearch.nets.engines.rounding import OWN
@@ -326,7 +326,7 @@ def test_layers_that_are_not_what_their_types_say_leave_the_fast_ways(alter, mon
     net = mlp()
     assert type(engine_for(net, SUM, *table())) is LinearEngine
     alter(monkeypatch, net)
-    assert sequences.structure(net) is None
+    assert linear.structure(net) is None
     assert largest_change(net, SUM, *table(SIZE), *table(6, seed=1)) <= 1 + 1e-4
 
 

@@ -15,7 +15,7 @@ from opacus.layers import DPLSTM, DPMultiheadAttention
 from opacus.optimizers import DPOptimizer
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import base, graph, losses, sequences, vmap
+from sklearn_dpsearch.nets.engines import base, graph, linear, losses, vmap
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN, norms_of
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
@@ -169,12 +169,12 @@ def test_backward_of_every_activation_is_that_of_autograd(layer):
     outputs = layer(kept)
     expected = torch.autograd.grad((copy.deepcopy(layer)(inputs * 1.0) * slope).sum(), inputs)[0]
     torch.testing.assert_close(
-        sequences.ELEMENTWISE[type(layer)](layer, slope, kept, outputs), expected, rtol=1e-5, atol=1e-6
+        linear.ELEMENTWISE[type(layer)](layer, slope, kept, outputs), expected, rtol=1e-5, atol=1e-6
     )
 
 
 def test_every_activation_of_the_table_is_tested():
-    assert {type(one) for one in ACTIVATIONS} == set(sequences.ELEMENTWISE)
+    assert {type(one) for one in ACTIVATIONS} == set(linear.ELEMENTWISE)
 
 
 @pytest.mark.parametrize("criterion", LOSSES, ids=name)
@@ -199,7 +199,7 @@ def test_plain_nets_sum_what_autograd_gives_record_by_record(layer, criterion):
     )
     inputs, labels = table(40)
     targets = targets_for(criterion, labels)
-    assert sequences.structure(net) is not None
+    assert linear.structure(net) is not None
     found = clipped_sums(LinearEngine(net, criterion, CPU), net, inputs, targets, norm=0.7, stack=3)
     expected = clipped(gradients(net, criterion, inputs, targets), 0.7)
     for row in found:
@@ -241,7 +241,7 @@ def engines_of(net, criterion=CROSS_ENTROPY):
         (VmapEngine(net, criterion, CPU), 1),
         (VmapEngine(net, criterion, CPU, graph.trace(net, table(8)[0]).runnable, own_code=False), 1),
     ]
-    return found if sequences.structure(net) is None else [*found, (LinearEngine(net, criterion, CPU), 2)]
+    return found if linear.structure(net) is None else [*found, (LinearEngine(net, criterion, CPU), 2)]
 
 
 @pytest.mark.parametrize("make", [mlp, lambda: mlp(bias=False), Residual], ids=["mlp", "without biases", "residual"])
@@ -384,7 +384,7 @@ def test_a_layer_used_twice_is_clipped_as_the_one_parameter_it_is():
     layer = nn.Linear(5, 5)
     net = nn.Sequential(layer, nn.Tanh(), layer)
     inputs, targets = table(30)
-    assert sequences.structure(net) is None
+    assert linear.structure(net) is None
     engine = engine_for(net, CROSS_ENTROPY, inputs, targets)
     expected = clipped(gradients(net, CROSS_ENTROPY, inputs, targets), 0.1)
     torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.1)[0], expected, rtol=1e-4, atol=1e-6)
@@ -399,7 +399,7 @@ def test_nets_that_somebody_hung_a_hook_on_are_not_taken_for_plain():
     ):
         net = mlp()
         touch(net)
-        assert sequences.structure(net) is None
+        assert linear.structure(net) is None
 
 
 @pytest.mark.parametrize("size", [100, 5_000, 1_000_000])

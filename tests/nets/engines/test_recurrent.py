@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import engine_choice, recurrent
+from sklearn_dpsearch.nets.engines import engine_choice, layered
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
 from sklearn_dpsearch.nets.randomness import global_torch_seed
@@ -137,7 +137,7 @@ def test_dropout_between_layers_is_that_of_pytorch():
     layer = nn.LSTM(3, 4, num_layers=3, dropout=0.5)
     inputs = torch.randn(5, 200, 3)
     outputs = []
-    for run in (layer, lambda values: recurrent.unrolled(layer.requires_grad_(False), lambda *seen: None, values)):
+    for run in (layer, lambda values: layered.unrolled(layer.requires_grad_(False), lambda *seen: None, values)):
         with global_torch_seed(0):
             outputs.append(run(inputs)[0])
     torch.testing.assert_close(outputs[1], outputs[0], rtol=0, atol=1e-6)

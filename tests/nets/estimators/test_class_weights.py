@@ -12,7 +12,7 @@ from torch import nn
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier
-from sklearn_dpsearch.nets.engines import engine_choice, sequences
+from sklearn_dpsearch.nets.engines import engine_choice, linear
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.privacy import PrivacyError
 
@@ -50,7 +50,7 @@ def test_weighted_losses_are_summed_and_one_record_moves_a_step_by_no_more_than_
 
 def test_weighted_nets_take_the_fast_way_and_sum_what_autograd_gives():
     inputs, labels = table(40)
-    assert sequences.structure(mlp()) is not None
+    assert linear.structure(mlp()) is not None
     (found,) = clipped_sums(LinearEngine(mlp(), WEIGHTED, CPU), mlp(), inputs, labels, norm=0.7)
     expected = clipped(gradients(mlp(), WEIGHTED, inputs, labels), 0.7)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-6)

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier
-from sklearn_dpsearch.nets.estimators.user_modules import array
+from sklearn_dpsearch.nets.estimators.input_records import array
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 from ..toys import flat
