@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -65,7 +66,7 @@ _SHAPES: dict[str, OperationRule] = {
     "permute": rules.permute,
     "reshape": rules.reshape,
     "view": rules.reshape,
-    "stack": rules.stack,
+    "stack": partial(rules.cat, new=1),
     "swapaxes": rules.transpose,
     "transpose": rules.transpose,
     "unflatten": rules.unflatten,
@@ -137,8 +138,8 @@ _LAYERS: dict[str, OperationRule] = {
         ("GLU", "LogSoftmax", "Softmax", "Softmin"),
         lambda layer, value: rules.within(layer.dim, rules.rows(value).rank),
     ),
-    "BatchNorm1d": rules.with_frozen_statistics(2, 3),
-    **{f"BatchNorm{n}d": rules.with_frozen_statistics(n + 2, n + 2) for n in (2, 3)},
+    "BatchNorm1d": rules.of_rank(2, 3, frozen=True),
+    **{f"BatchNorm{n}d": rules.of_rank(n + 2, n + 2, frozen=True) for n in (2, 3)},
     "Embedding": rules.embedding,
     "FeatureAlphaDropout": rules.of_rank(3),
     "Flatten": lambda layer, value: rules.flatten(value, layer.start_dim, layer.end_dim),

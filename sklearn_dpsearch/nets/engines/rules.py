@@ -319,11 +319,6 @@ def cat(values: object, dim: object = 0, new: int = 0) -> None:
     within(dim, one_rank(values) + new)
 
 
-def stack(values: object, dim: object = 0) -> None:
-    """Tensors of the same records, stacked along a new dimension."""
-    cat(values, dim, new=1)
-
-
 # --- products --------------------------------------------------------------------------------------------------------
 
 
@@ -454,27 +449,16 @@ def any_shape(layer: nn.Module, value: object) -> None:
     rows(value)
 
 
-def of_rank(least: int, most: int = 99) -> OperationRule:
-    """Layers that take an input of another rank for a single record."""
+def of_rank(least: int, most: int = 99, frozen: bool = False) -> OperationRule:
+    """Layers that take an input of another rank for a single record; ``frozen``: with statistics that are constants."""
 
     def rule(layer: nn.Module, value: object) -> None:
         any_shape(layer, value)
         rank = rows(value).rank
         needs(least <= rank <= most, f"{type(layer).__name__} on an input of rank {rank}")
         needs(not getattr(layer, "return_indices", False), "an argument return_indices")
-        needs(not getattr(layer, "track_running_stats", False), "statistics over the records of a batch")
-
-    return rule
-
-
-def with_frozen_statistics(least: int, most: int) -> OperationRule:
-    """Batch normalisation in evaluation mode: numbers that are the same for all records."""
-
-    def rule(layer: nn.Module, value: object) -> None:
-        any_shape(layer, value)
-        rank = rows(value).rank
-        needs(least <= rank <= most, f"{type(layer).__name__} on an input of rank {rank}")
-        needs(has_frozen_statistics(layer), "statistics over the records of a batch")
+        statistics = getattr(layer, "track_running_stats", False) or frozen
+        needs(not statistics or has_frozen_statistics(layer), "statistics over the records of a batch")
 
     return rule
 

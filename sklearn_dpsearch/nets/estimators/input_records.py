@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from ...errors import TrainingError
 from ..engines.made_up import made_up
 from ..named_tensors import Inputs, NamedTensors, each, taking
 from ..randomness import global_torch_seed
-from ..records import CHECKED, MappedRecords, ReadRecords, converted
+from ..records import CHECKED, HeldRecords, MappedRecords, ReadRecords, Records, converted, stays_in_file
 
 #: Kinds of arrays that hold no numbers: the whole type would tell the longest text of all records.
 KINDS = {"U": "text", "S": "bytes", "O": "objects", "c": "complex numbers", "M": "dates", "m": "durations"}
@@ -55,31 +56,36 @@ def inputs_of(X: Any) -> Inputs:
     return NamedTensors(parts)
 
 
-def mapped(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Callable[[Any], torch.Tensor]) -> MappedRecords:
-    """Records that stay in their file during training.
+def records_of(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode, device: Any) -> Records:
+    """Records for training, in the form in which they stay: read one by one, in their file, or in memory.
 
     Parameters
     ----------
-    X : memmap or ChosenRows of one
-    y : array-like
+    X : array-like, dict of such, or Dataset
+    y : array-like or None
     taken : callable
-        Like in ``reading``.
+        Inputs, or a row of zeros like them ↦ in the form for the module.
     encode : callable
-        Targets ↦ targets for the loss.
+    device : str or device
     """
+    X, y = as_arrays(X, y)
+    if is_source(X):
+        return reading(X, y, taken, encode)
+    if y is None:
+        raise ValueError("Found y=None with X that is no Dataset; the target of each record is needed.")
+    if not stays_in_file(X, device):
+        inputs, targets = taken(inputs_of(X)), encode(y)
+        check_lengths(len(inputs), len(targets))
+        return HeldRecords(inputs=inputs, targets=targets)
     rows = X if isinstance(X, ChosenRows) else ChosenRows(X)
-    row = taken(row_of(rows))
-    assert isinstance(row, torch.Tensor)
-    kind, targets = row.dtype, encode(y)
+    row, targets = taken(row_of(rows)), encode(y)
     check_lengths(len(rows), len(targets))
     for _, block in rows.blocks(CHECKED):
         array("X", block)  # raises for values that are not finite
+    assert isinstance(row, torch.Tensor)
+    kind = row.dtype
     return MappedRecords(
-        rows=rows,
-        convert=lambda block: block_of(block).to(kind),
-        how=kind,
-        inputs=torch.zeros_like(row),
-        targets=targets,
+        rows=rows, convert=lambda block: block_of(block).to(kind), how=kind, inputs=row, targets=targets
     )
 
 
@@ -125,76 +131,61 @@ def check_lengths(*lengths: int) -> None:
 # --- sources ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Source:
-    """Records by their numbers, with or without targets.
+def read(inputs: Any, targets: Any, number: int) -> tuple[Inputs, Any]:
+    """Input and target of one record; without targets a record is a pair of both.
 
-    Parameters
-    ----------
-    inputs : Dataset or SliceDataset
-    targets : SliceDataset, array or None
-        None: a record of ``inputs`` is a pair, input and target.
+    Raises
+    ------
+    ValueError
+        The message tells neither the record nor its number.
     """
-
-    inputs: Any
-    targets: Any = None
-
-    def __len__(self) -> int:
-        return len(self.inputs)
-
-    @property
-    def owners(self) -> tuple[Any, ...]:
-        """Objects that read records."""
-        return tuple(owner for owner in (self.inputs, self.targets) if owner is not None and is_source(owner))
-
-    def read(self, number: int) -> tuple[Inputs, Any]:
-        """Input and target of one record.
-
-        Raises
-        ------
-        ValueError
-            The message tells neither the record nor its number.
-        """
-        try:
-            found = self.inputs[number]
-            target = None if self.targets is None else self.targets[number]
-        except Exception as error:
-            raise TrainingError(
-                f"{type(self.inputs).__name__} fails to read a record ({type(error).__name__}). Read all records once "
-                "before the training, where the whole error can be seen."
-            ) from None
-        if self.targets is not None:
-            return tensors(found), _plain(target)
-        if not isinstance(found, (tuple, list)) or len(found) != 2:
-            raise TrainingError(
-                f"Found a record of {type(self.inputs).__name__} that is no pair; its __getitem__ has to return two "
-                "values, the input (a tensor, or a dict of tensors) and the target, as in skorch."
-            )
-        return tensors(found[0]), _plain(found[1])
+    name = type(inputs).__name__
+    try:
+        found = inputs[number] if targets is None else (inputs[number], targets[number])
+    except Exception as error:
+        raise TrainingError(
+            f"{name} fails to read a record ({type(error).__name__}). Read all records once before the training, where "
+            "the whole error can be seen."
+        ) from None
+    if not isinstance(found, (tuple, list)) or len(found) != 2:
+        raise TrainingError(
+            f"Found a record of {name} that is no pair; its __getitem__ has to return two values, the input (a tensor, "
+            "or a dict of tensors) and the target, as in skorch."
+        )
+    return tensors(found[0]), found[1].detach().cpu().numpy() if isinstance(found[1], torch.Tensor) else found[1]
 
 
-def source_of(X: Any, y: Any) -> Source:
-    """Source of records that are read one by one.
+def reading(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode) -> ReadRecords:
+    """Records that are read one by one. The first one is read for its shape and kind only; its values are not used.
 
     Raises
     ------
     ValueError
         For a source without a number of records, and for targets that are missing or given twice.
     """
+    name = type(X).__name__
     if isinstance(X, IterableDataset) or not hasattr(X, "__getitem__") or not hasattr(X, "__len__"):
         raise ValueError(
-            f"Found {type(X).__name__}, which has no number of records, or cannot be read by record number: Poisson "
-            "subsampling needs both. Give a map-style Dataset (__getitem__ and __len__)."
+            f"Found {name}, which has no number of records, or cannot be read by record number: Poisson subsampling "
+            "needs both. Give a map-style Dataset (__getitem__ and __len__)."
         )
     if isinstance(X, SliceDataset) == (y is None):
         raise ValueError(
-            f"Found {type(X).__name__} {'without' if y is None else 'together with'} y. A Dataset has its own targets "
+            f"Found {name} {'without' if y is None else 'together with'} y. A Dataset has its own targets "
             "(fit(dataset, None)); a SliceDataset holds inputs alone (fit(SliceDataset(dataset), y))."
         )
     check_lengths(len(X), len(X) if y is None else len(y))
     if len(X) == 0:
-        raise ValueError(f"Found {type(X).__name__} with 0 records; the first one says what shape they have.")
-    return Source(X, y if y is None or isinstance(y, SliceDataset) or is_list(y) else np.asarray(y))
+        raise ValueError(f"Found {name} with 0 records; the first one says what shape they have.")
+    y = y if y is None or isinstance(y, SliceDataset) or is_list(y) else np.asarray(y)
+    owners, nothing = tuple(owner for owner in (X, y) if is_source(owner)), torch.empty(0)
+    unseen = ReadRecords(
+        read=partial(read, X, y), encode=encode, number=len(X), owners=owners, inputs=nothing, targets=nothing
+    )
+    with unseen.opened(None) as opened, global_torch_seed():  # its lock: other threads may be training
+        ((first, target),) = opened.read_each([0])
+    row = taken(each(lambda part: torch.zeros_like(part).unsqueeze(0), first))
+    return replace(unseen, inputs=row, targets=torch.zeros_like(encode([target])))
 
 
 def as_arrays(X: Any, y: Any) -> tuple[Any, Any]:
@@ -227,26 +218,6 @@ def _held(source: Any) -> list[Any] | None:
     return rows if type(source) is Subset else rows[source.idx : source.idx + 1]
 
 
-def reading(source: Source, taken: Callable[[Inputs], Inputs], encode: Encode) -> ReadRecords:
-    """Records for training. The first one is read for its shape and kind only; its values are not used.
-
-    Parameters
-    ----------
-    source : Source
-    taken : callable
-        Row of zeros in the form of the source ↦ in the form for the module.
-    encode : callable
-    """
-    nothing = torch.empty(0)
-    unseen = ReadRecords(
-        read=source.read, encode=encode, number=len(source), owners=source.owners, inputs=nothing, targets=nothing
-    )
-    with unseen.opened(None) as opened, global_torch_seed():  # its lock: other threads may be training
-        ((first, target),) = opened.read_each([0])
-    row = taken(each(lambda part: torch.zeros_like(part).unsqueeze(0), first))
-    return replace(unseen, inputs=row, targets=torch.zeros_like(encode([target])))
-
-
 def tensors(item: Any) -> Inputs:
     """One record's input, or inputs by name, in single precision; integers stay integers."""
     if isinstance(item, Mapping):
@@ -265,10 +236,6 @@ def _tensor(item: Any) -> torch.Tensor:
     if values.dtype.kind not in "fiub":
         raise TrainingError(f"Expected the inputs of a record as numbers, got dtype {values.dtype}.")
     return single(torch.tensor(values))
-
-
-def _plain(target: Any) -> Any:
-    return target.detach().cpu().numpy() if isinstance(target, torch.Tensor) else target
 
 
 class ForPrediction(torch.utils.data.Dataset):

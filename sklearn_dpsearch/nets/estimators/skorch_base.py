@@ -25,23 +25,10 @@ from ..engines.refusals import refuse
 from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of
 from ..optimizers import Table, UpdateRule, check_known, table_of
 from ..randomness import global_torch_seed, sequence
-from ..records import ALONE, HeldRecords, Records, stays_in_file
+from ..records import ALONE, Records
 from . import callbacks, cost, step_size
 from .base import DPSGDEstimator
-from .input_records import (
-    ForPrediction,
-    array,
-    as_arrays,
-    check_lengths,
-    check_names,
-    inputs_of,
-    is_source,
-    mapped,
-    outputs_of,
-    reading,
-    single,
-    source_of,
-)
+from .input_records import ForPrediction, array, check_names, is_source, outputs_of, records_of, single
 from .settings import Settings
 from .step_size import StepSize
 
@@ -345,18 +332,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
         if fresh:
             self.initialize()
-        X, y = as_arrays(X, y)
-        given: Records
-        if is_source(X):
-            given = reading(source_of(X, y), self._as_taken, self._targets)
-        elif stays_in_file(X, self.device):
-            given = mapped(X, y, self._as_taken, self._targets)
-        elif y is None:
-            raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
-        else:
-            inputs, targets = self._as_taken(inputs_of(X)), self._targets(y)
-            check_lengths(len(inputs), len(targets))
-            given = HeldRecords(inputs=inputs, targets=targets)
+        given = records_of(X, y, self._as_taken, self._targets, self.device)
         if self.output_shape_ is not None:
             self._check_outputs(self.output_shape_, given.targets)
         return given

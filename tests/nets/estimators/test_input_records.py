@@ -110,10 +110,8 @@ def test_a_regression_reads_its_targets_from_the_dataset_too():
 
 def test_records_are_read_one_by_one_and_only_those_of_a_batch(one_noise, monkeypatch):
     read = []
-    honest = input_records.Source.read
-    monkeypatch.setattr(
-        input_records.Source, "read", lambda self, number: (read.append(number), honest(self, number))[1]
-    )
+    honest = input_records.read
+    monkeypatch.setattr(input_records, "read", lambda X, y, number: (read.append(number), honest(X, y, number))[1])
     held = []
     take = ReadRecords.take
 
@@ -148,9 +146,7 @@ class Seeding(Rows):
 
 
 def ready(dataset):
-    return input_records.reading(
-        input_records.source_of(dataset, None), lambda row: row, lambda found: torch.tensor(np.stack(found))
-    )
+    return input_records.reading(dataset, None, lambda row: row, lambda found: torch.tensor(np.stack(found)))
 
 
 def drawn_for(number, before):
