@@ -17,19 +17,19 @@ CEILINGS = {
     ".": 115,
     "_disk": 300,
     "_process": 255,
-    "adapters": 1_535,
+    "adapters": 1_525,
     "audit": 1_220,
-    "boosting": 1_800,
-    "data": 455,
+    "boosting": 1_775,
+    "data": 470,
     "ledger": 685,
-    "nets": 5_090,
-    "preprocessing": 835,
+    "nets": 5_070,
+    "preprocessing": 840,
     "privacy": 6_075,
     "report": 825,
     "scoring": 1_225,
-    "search": 5_130,
+    "search": 5_110,
 }
-FILES = 271
+FILES = 273
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import unique_labels
 
-from ..data.labels import classes_in, declared_positions
+from ..data.labels import ClassWeights, class_weights, classes_in, declared_positions
 from ..preprocessing import Schema
 from ..privacy._types import Neighboring
 from .base import ByRule, GradientBoosting, Seed
@@ -21,7 +21,7 @@ from .capacity import OF_CLASSES, OF_NUMBERS
 from .losses import Array, BinaryLoss, Loss, SoftmaxLoss, SquaredLoss
 from .partitions import lazy_on_partitions
 from .public_start import ToOutputs, logits_of
-from .targets import ClassWeights, bounds_of, log_weights
+from .targets import bounds_of
 
 _SCHEMA = """
     schema : Schema or dict
@@ -201,10 +201,8 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
-        if self._declared("classes") is not None:
-            log_weights(self.class_weight, unique_labels(self._declared("classes")))
-        elif isinstance(self.class_weight, str):
-            log_weights(self.class_weight, np.empty(0))
+        declared = self._declared("classes")
+        class_weights(self.class_weight, None if declared is None else unique_labels(declared), zero=False)
 
     @staticmethod
     def _facts_of(schema: Schema, target: str) -> dict[str, Any]:
@@ -212,7 +210,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
 
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any]]:
         self.classes_ = classes_in(y, self._declared("classes"))
-        log_weights(self.class_weight, self.classes_)
+        class_weights(self.class_weight, self.classes_, zero=False)
         found = declared_positions(y, self.classes_)
         if len(self.classes_) == 2:
             return BinaryLoss(), np.where(found == 1, np.int8(1), np.int8(-1))
@@ -227,7 +225,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return np.ones((1, 1)) if n_classes == 2 else np.eye(n_classes) - 1.0 / n_classes
 
     def _logits(self, outputs: Array) -> Array:
-        shift = log_weights(self.class_weight, self.classes_)
+        shift = np.log(class_weights(self.class_weight, self.classes_, zero=False))
         return outputs[0] + shift[1] - shift[0] if len(outputs) == 1 else outputs.T + shift
 
     def _labels(self, logits: Array) -> NDArray[Any]:

@@ -1,19 +1,23 @@
-"""Labels and numbers to be predicted: places among declared classes, and doubles."""
+"""Labels and numbers to be predicted: places among declared classes, their weights, and doubles."""
 
 from __future__ import annotations
 
+import numbers
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array, column_or_1d
 
+from ..errors import PrivacyError
 from .columns import frame_columns, is_frame, library_of, read_column, refused
 from .lists import labels_in, number_of, numbers_in, objects, places_of
 
+#: Public constants: label ↦ weight of the loss of its records; labels that are left out have weight 1.
+ClassWeights: TypeAlias = Mapping[Any, float] | None
 #: Labels looked up at once.
 BLOCK = 2**14
 #: Types of values that are labels as they are.
@@ -65,6 +69,36 @@ def classes_in(y: NDArray[Any], declared: Any) -> NDArray[Any]:
             "also those that y lacks."
         )
     return classes
+
+
+def class_weights(given: Any, classes: NDArray[Any] | None, *, zero: bool = True) -> NDArray[np.float64]:
+    """Weight of each class; without classes the weights are only checked.
+
+    Raises
+    ------
+    PrivacyError, ValueError
+        For weights that are not public constants of classes, at least 0 (``zero``) or above 0.
+    """
+    if isinstance(given, str):
+        raise PrivacyError(
+            f"Found class_weight={given!r}, which counts the labels in y: each record would change the weights of all "
+            "others. Give constants that are known without the data, e.g. class_weight={0: 1.0, 1: 5.0}."
+        )
+    known = {} if given is None else given
+    labels = list(known) if classes is None else classes.tolist()
+    if not isinstance(known, Mapping) or not all(
+        label in labels and _is_weight(weight, zero) for label, weight in known.items()
+    ):
+        raise ValueError(
+            f"Found class_weight={given!r}; a dict of labels{'' if classes is None else f' among {labels}'} and finite "
+            f"weights {'>=' if zero else '>'} 0 is needed, e.g. {{0: 1.0, 1: 5.0}}."
+        )
+    return np.array([float(known.get(label, 1.0)) for label in labels])
+
+
+def _is_weight(weight: object, zero: bool) -> bool:
+    known = isinstance(weight, numbers.Real) and not isinstance(weight, bool)
+    return known and 0 <= float(weight) < np.inf and (zero or float(weight) > 0)  # type: ignore[arg-type]
 
 
 def targets_in(y: Any, numeric: bool) -> NDArray[Any]:

@@ -31,16 +31,13 @@ class Layout:
 
     def read(self, modules: Sequence[nn.Module], device: torch.device, trained: bool) -> torch.Tensor:
         """Parameters of several modules of this layout, shape (len(modules), size), copied."""
-        return torch.stack([self._row(module, device, trained) for module in modules])
-
-    def _row(self, module: nn.Module, device: torch.device, trained: bool) -> torch.Tensor:
         # Always in single precision: the bound on rounding is for single precision.
-        flat = [
-            parameter.detach().reshape(-1).to(device, torch.float32)
-            for name, parameter in module.named_parameters()
-            if self.entries[name].is_trained is trained
+        nothing, names = torch.empty(0, dtype=torch.float32, device=device), set(self.names(trained))
+        rows = [
+            [p.detach().reshape(-1).to(device, torch.float32) for name, p in module.named_parameters() if name in names]
+            for module in modules
         ]
-        return torch.cat(flat) if flat else torch.empty(0, device=device)
+        return torch.stack([torch.cat([nothing, *flat]) for flat in rows])
 
     def write(self, row: torch.Tensor, module: nn.Module) -> None:
         """Copy one row of trained parameters into a module."""

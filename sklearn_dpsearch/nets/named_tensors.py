@@ -126,11 +126,6 @@ def taking(module: nn.Module, inputs: Inputs) -> nn.Module:
     return ByName(module, inputs.names) if isinstance(inputs, NamedTensors) else module
 
 
-def written_by_user(module: nn.Module) -> nn.Module:
-    """Module as the user wrote it, without a wrapper."""
-    return module.module if isinstance(module, ByName) else module
-
-
 def name_of(module: nn.Module) -> str:
     """Name of the user's class."""
-    return type(written_by_user(module)).__name__
+    return type(module.module if isinstance(module, ByName) else module).__name__

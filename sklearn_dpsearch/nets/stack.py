@@ -23,7 +23,7 @@ from .optimizers import Memory, Table, UpdateRule, stepper_for
 from .randomness import Secrets, Seed, fill_normals
 from .records import Records, rows_at
 from .sampling import PersonBatches, PoissonBatches, most_rows, padded_batches
-from .torch_settings import one_thread
+from .torch_settings import threads
 
 #: Record numbers drawn ahead, over all nets: enough that drawing costs little, few enough to fit into memory.
 AHEAD = 2**17
@@ -130,7 +130,11 @@ class Stack:
         layout, modules = engine.layout, [task.module for task in tasks]
         self.trained, self.frozen = (layout.read(modules, device, flag) for flag in (True, False))
         self.stepper = stepper_for([task.optimizer for task in tasks], [task.schedule for task in tasks], device)
-        self._recall()
+        memory = self.tasks[0].memory
+        if len(tasks) == 1 and memory.get("of") == layout.names(
+            trained=True
+        ):  # an earlier training of these parameters
+            self.stepper.recall(memory["kept"])
         # One source of secrets per net: nets that shared batches or noise would not be independent runs, which the
         # theorems about the best of several candidates need.
         self.secrets = [Secrets(task.seed) for task in tasks]
@@ -138,14 +142,10 @@ class Stack:
         self.done = 0  # steps
         self._allocate()
 
-    def _recall(self) -> None:
-        """Restore a single net's optimizer memory from an earlier training of the same parameters."""
-        if len(self.tasks) == 1 and self.tasks[0].memory.get("of") == self.engine.layout.names(trained=True):
-            self.stepper.recall(self.tasks[0].memory["kept"])
-
     def run(self) -> None:
         """Take every step of every net, empty batches included."""
-        with one_thread() if isinstance(self.engine, LinearEngine) else contextlib.nullcontext():
+        # Steps of linear nets are too short for two threads, which cost much on a busy machine.
+        with threads(1) if isinstance(self.engine, LinearEngine) else contextlib.nullcontext():
             self._run()
 
     def _run(self) -> None:

@@ -90,11 +90,6 @@ def threads(number: int) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def one_thread() -> contextlib.AbstractContextManager[None]:
-    """Use one thread: steps of linear nets are too short for two, which costs much on a busy machine."""
-    return threads(1)
-
-
 def device_of(name: Any) -> torch.device:
     """Torch device, checked for presence.
 

@@ -323,9 +323,9 @@ MUTANTS = [
     Mutant(
         name="weights taken from the labels",
         mistake="class_weight='balanced' is computed from the private labels.",
-        file="nets/estimators/labels.py",
+        file="data/labels.py",
         old="    if isinstance(given, str):\n",
-        new="    if given == 'balanced':\n        return\n    if isinstance(given, str):\n",
+        new="    if given == 'balanced':\n        return np.ones(len(classes or ()))\n    if isinstance(given, str):\n",
         tests=(
             "nets/estimators/test_class_weights.py::test_weights_that_are_no_constants_are_refused_before_data_is_read",
         ),

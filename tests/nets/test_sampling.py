@@ -11,7 +11,6 @@ from scipy import stats
 
 pytest.importorskip("torch")
 from sklearn_dpsearch.nets import DPNeuralNetClassifier
-from sklearn_dpsearch.nets.estimators.settings import settings_of
 from sklearn_dpsearch.nets.randomness import Secrets
 from sklearn_dpsearch.nets.sampling import PoissonBatches, most_rows, padded_batches
 
@@ -198,7 +197,7 @@ def test_rates_that_cannot_be_drawn_exactly_are_refused():
     for rate, n in (({"sample_rate": 1e-10}, None), ({"batch_size": 1}, 10**10)):
         net = DPNeuralNetClassifier(None, classes=[0, 1], noise_multiplier=1.0, max_steps=1, **rate)
         with pytest.raises(ValueError, match="1e-09"):
-            settings_of(net, n)
+            net.privacy_guarantee(n)
 
 
 class Zeros:

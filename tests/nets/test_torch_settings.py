@@ -77,7 +77,7 @@ def test_the_last_thread_to_leave_puts_the_number_of_threads_back():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        in_turns(torch_settings.one_thread)
+        in_turns(lambda: torch_settings.threads(1))
         assert torch.get_num_threads() == 2
         found = []
         other = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
@@ -91,7 +91,7 @@ def test_the_last_thread_to_leave_puts_the_number_of_threads_back():
 def test_a_training_that_fails_puts_everything_back():
     torch.set_num_threads(2)
     try:
-        with pytest.raises(RuntimeError, match="no"), torch_settings.one_thread(), torch_settings.exactly(CPU):
+        with pytest.raises(RuntimeError, match="no"), torch_settings.threads(1), torch_settings.exactly(CPU):
             raise RuntimeError("no")
         assert torch.get_num_threads() == 2
     finally:

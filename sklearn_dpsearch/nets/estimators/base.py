@@ -35,6 +35,7 @@ from . import step_size
 from .cost import check_units, costs_before, foreign_parameters, state, total, unfit
 from .joint_training import PLACES, Prepared, fit_together
 from .settings import (
+    CONSTRAINTS,
     LEAST_NORM,
     NOISE,
     RATES,
@@ -47,6 +48,10 @@ from .settings import (
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
+
+
+#: First assumption of a net with ``engine="opacus"``.
+OPACUS = "{}: per-sample gradients are Opacus's (engine='opacus'); that each is of one record alone was not checked."
 
 
 @linked
@@ -103,8 +108,8 @@ class DPSGDEstimator(BaseEstimator):
     #: Records may come as ``ChosenRows``: a search need not copy those that train.
     takes_chosen_rows = True
 
-    # Checked by scikit-learn; arguments that decide about privacy are checked in ``settings_of``.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **CONSTRAINTS,
         "max_physical_batch": [Interval(numbers.Integral, 1, None, closed="left")],
         "checkpoint": [str, os.PathLike, None],
         "verbose": ["boolean", Interval(numbers.Integral, 0, 1, closed="both")],
@@ -191,17 +196,13 @@ class DPSGDEstimator(BaseEstimator):
         source = "noise_seed" if seeded else "the operating system"
         known = f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for tests."
         return (
-            *self._first_assumptions(),
+            *([OPACUS.format(name)] if getattr(self, "engine", "auto") == "opacus" else []),
             f"{name}: the number of {unit}s is public; batches and noise come from statistical generators seeded by "
             f"{source}, noise in double precision.",
             *([known] if seeded else []),
             *([f"{name}: the checkpoint was not read or changed by others."] if self.checkpoint is not None else []),
             *self._further_assumptions(),
         )
-
-    def _first_assumptions(self) -> tuple[str, ...]:
-        """Assumptions that the statement prints before all others."""
-        return ()
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
         """Parameters that make every fit ``factor`` times less private; 1 stands for the noise as configured.

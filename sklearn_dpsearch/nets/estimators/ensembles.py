@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ...boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from ...boosting.estimators import log_chances
 from ...boosting.noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
+from ...data.labels import ClassWeights
 from ...data.persons import number_of_persons, persons_in
 from ...preprocessing import Schema
 from ...privacy import Guarantee, calibrate, compose
@@ -29,9 +30,9 @@ from . import scaling
 from .docstrings import documented
 from .frame_estimators import DPTabularClassifier, DPTabularRegressor
 from .joint_training import PLACES
-from .labels import ClassWeight
 from .scaling import Array
 from .table_base import RATE
+from .table_targets import LogitClassifier
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
@@ -269,7 +270,7 @@ class TabularEnsemble(CalibratedModel):
 
 @documented()
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):
+class DPTabularEnsembleClassifier(LogitClassifier, TabularEnsemble):
     """Classifier of data frames: the mean of a net and of boosting, each with half of the privacy.
 
     Logits are averaged: those of ``DPTabularClassifier`` without hidden layers, and of
@@ -293,7 +294,7 @@ class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):
     _facts = ("classes", "class_weight")
     _of_net: ClassVar[dict[str, Any]] = {"sample_rate": RATE, "hidden_layer_sizes": ()}
     classes: ArrayLike | None = None
-    class_weight: ClassWeight = None
+    class_weight: ClassWeights = None
 
     def decision_function(self, X: Any) -> Array:
         """Logits, shape (n_samples, n_classes); with two classes their difference, shape (n_samples,)."""
@@ -302,21 +303,6 @@ class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
         return log_chances(self.decision_function(X))
-
-    def predict_proba(self, X: Any) -> Array:
-        """Class probabilities, shape (n_samples, n_classes)."""
-        chances: Array = np.exp(self.predict_log_proba(X))
-        return chances
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable label of each record, shape (n_samples,)."""
-        labels: NDArray[Any] = self.classes_[self.predict_log_proba(X).argmax(axis=1)]
-        return labels
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # because of the noise
-        return tags
 
 
 @documented()

@@ -7,9 +7,10 @@ import numbers
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from ...privacy import DPSGD, BudgetUnreachableError, Guarantee, PrivacyError, calibrate
+from ...privacy._cached_property import cached_property
 from ...privacy._types import NEIGHBORING, Neighboring
 from ...privacy.guarantees.least_noise import gaussian_target, noise_multiplier_under
 from ...privacy.numerics.inversion import bracket, geometric
@@ -58,7 +59,7 @@ class Settings:
         """Number of records: ``n``, or the number that the arguments tell."""
         return n if self.batch_size is None else self.batch_size / self.sample_rate
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """Guarantee of one training."""
         if self.target_mu is not None:
@@ -68,7 +69,7 @@ class Settings:
             noise_multiplier=self.noise, sample_rate=self.sample_rate, steps=self.steps, neighboring=self.neighboring
         )
 
-    @property
+    @cached_property
     def noise(self) -> float:
         """The noise multiplier, as given or as calibrated."""
         if self.noise_multiplier is not None:
@@ -151,7 +152,7 @@ def follows_number(net: Any) -> bool:
 
 
 def settings_of(net: Any, n: float | None = None) -> Settings:
-    """Read and check the arguments of a net.
+    """Read the arguments of a net, and check what ``CONSTRAINTS`` do not say.
 
     Parameters
     ----------
@@ -164,8 +165,6 @@ def settings_of(net: Any, n: float | None = None) -> Settings:
     ValueError, PrivacyError
         For wrong arguments: with the finding, the need and the remedy.
     """
-    # Checked here, not only in fit: a guarantee is computed from checked arguments only.
-    validate_parameter_constraints(CONSTRAINTS, {name: getattr(net, name) for name in CONSTRAINTS}, type(net).__name__)
     check_relation(net.neighboring)
     rate = rate_of(net, n)
     steps = int(net.max_steps) if net.max_steps is not None else max(1, round(net.max_epochs / rate))

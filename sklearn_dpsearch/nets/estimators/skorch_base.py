@@ -44,8 +44,6 @@ OWN_CODE = (
     "where the code of module and criterion is not a graph of known operations, it runs on one record at a time and "
     "keeps nothing in files, or in other places that cannot be seen from them."
 )
-#: First assumption of a net with ``engine="opacus"``.
-OPACUS = "{}: per-sample gradients are Opacus's (engine='opacus'); that each is of one record alone was not checked."
 #: Records in a batch of predictions.
 PREDICTED = 1024
 
@@ -269,9 +267,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             cost.remember(self)
 
     # --- assumptions -----------------------------------------------------------------------------------------------
-
-    def _first_assumptions(self) -> tuple[str, ...]:
-        return (OPACUS.format(type(self).__name__),) if self.engine == "opacus" else ()
 
     def _further_assumptions(self) -> tuple[str, ...]:
         name, fitted, trained = type(self).__name__, "module_" in vars(self), isinstance(self.module, torch.nn.Module)

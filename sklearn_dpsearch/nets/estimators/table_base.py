@@ -136,7 +136,7 @@ class TableNet(DPSGDEstimator):
 
     def _check_net(self) -> None:
         self.__dict__[FORM] = self.records_of(self)
-        layers.checked_widths(self._hidden_layer_sizes)
+        layers.checked_widths(getattr(self, "hidden_layer_sizes", ()))
         for name, stated in self._form.stated.items():
             given = getattr(self, name)
             if given is not None:
@@ -175,19 +175,13 @@ class TableNet(DPSGDEstimator):
         number = len(labels) if persons is None else len(persons)
         targets = self._targets(labels, fresh)
         if fresh:
-            n, own = self.expected_number(number), layers.checked_widths(self._hidden_layer_sizes)
+            n, own = self.expected_number(number), layers.checked_widths(getattr(self, "hidden_layer_sizes", ()))
             self.weight_noise_: float | None = 0.0
             self.hidden_layer_sizes_ = records.hidden_by_rule(n) if own is None else own
             activation = layers.ACTIVATIONS[getattr(self, "activation", "identity")]
             generator = layers.generator_of(self.random_state)
             self.module_ = records.module(self.hidden_layer_sizes_, self._n_outputs(), activation, generator)
         return replace(records.given(X, targets), persons=persons)
-
-    @property
-    def _hidden_layer_sizes(self) -> layers.HiddenLayerSizes:
-        """Hidden layers as given; linear models have none."""
-        found: layers.HiddenLayerSizes = getattr(self, "hidden_layer_sizes", ())
-        return found
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "module_")
@@ -237,7 +231,7 @@ class TableNet(DPSGDEstimator):
         return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 
     def _around(self, grid: bool) -> dict[str, Any]:
-        own_layers = layers.space(self._hidden_layer_sizes) if hasattr(self, "hidden_layer_sizes") else {}
+        own_layers = layers.space(self.hidden_layer_sizes) if hasattr(self, "hidden_layer_sizes") else {}
         return {**step_size.space("learning_rate_factor", self.learning_rate_factor, grid=grid), **own_layers}
 
     def __sklearn_tags__(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,9 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_array
 from torch import nn
 
-from ...data.labels import classes_in
+from ...data.labels import ClassWeights, class_weights, classes_in
 from . import scaling
-from .labels import ClassWeight, check_class_weight, encode, weights_of
+from .labels import encode
 from .scaling import Array, Bounds
 from .table_base import TableNet
 
@@ -24,8 +25,34 @@ if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
 
+class LogitClassifier(ClassifierMixin, ABC):
+    """Classifier of tables by logits."""
+
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, shape (n_samples, n_classes)."""
+        probabilities: Array = np.exp(self.predict_log_proba(X))
+        return probabilities
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of each record, shape (n_samples,)."""
+        places = self.predict_log_proba(X).argmax(axis=1)  # first, because it raises for an unfitted model
+        labels: NDArray[Any] = self.classes_[places]
+        return labels
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # because of the noise
+        return tags
+
+
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class TableClassifier(ClassifierMixin, TableNet):
+class TableClassifier(LogitClassifier, TableNet):
     """Net for a table with labels, and probabilities from logits.
 
     Parameters
@@ -45,12 +72,11 @@ class TableClassifier(ClassifierMixin, TableNet):
     """
 
     classes: ArrayLike | None = None
-    class_weight: ClassWeight = None
+    class_weight: ClassWeights = None
 
     def _check_target(self) -> None:
-        check_class_weight(self.class_weight)
-        if self._declared("classes") is not None:
-            weights_of(self.class_weight, unique_labels(self._declared("classes")))
+        declared = self._declared("classes")
+        class_weights(self.class_weight, None if declared is None else unique_labels(declared))
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Train on from the current parameters; the cost is added to ``privacy_spent_``.
@@ -81,11 +107,6 @@ class TableClassifier(ClassifierMixin, TableNet):
             del self._given_classes
         return self
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # because of the noise
-        return tags
-
     def _n_outputs(self) -> int:
         return len(self.classes_)
 
@@ -95,7 +116,9 @@ class TableClassifier(ClassifierMixin, TableNet):
         return np.array([[-1.0, 1.0]]) if n == 2 else np.eye(n) - 1.0 / n
 
     def _training_criterion(self) -> nn.Module:
-        return nn.CrossEntropyLoss(reduction="sum", weight=weights_of(self.class_weight, self.classes_))
+        weights = class_weights(self.class_weight, self.classes_)
+        constants = None if self.class_weight is None else torch.from_numpy(weights.astype(np.float32))
+        return nn.CrossEntropyLoss(reduction="sum", weight=constants)
 
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
         if fresh and not getattr(self, "_given_classes", False):
@@ -107,21 +130,10 @@ class TableClassifier(ClassifierMixin, TableNet):
         outputs = self._outputs(X)
         return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
 
-    def predict_proba(self, X: Any) -> Array:
-        """Class probabilities, shape (n_samples, n_classes)."""
-        probabilities: Array = np.exp(self.predict_log_proba(X))
-        return probabilities
-
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
         logarithms: Array = log_softmax(self._outputs(X), axis=1)
         return logarithms
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable label of each record, shape (n_samples,)."""
-        outputs = self._outputs(X)  # first, because it raises for an unfitted net
-        labels: NDArray[Any] = self.classes_[outputs.argmax(axis=1)]
-        return labels
 
     def _assumed_of_target(self) -> tuple[str, ...]:
         notes: tuple[str, ...] = ()
