@@ -76,8 +76,6 @@ _FUNCTIONAL: dict[str, OperationRule] = {
     "layer_norm": rules.layer_norm,
     "linear": rules.linear,
     "scaled_dot_product_attention": rules.attention,
-    "feature_alpha_dropout": rules.features,
-    "feature_dropout": rules.features,
     "gumbel_softmax": along("tau", "hard", "eps", "dim", default=-1),
     **dict.fromkeys(("rand", "randn"), rules.new_rows),
     "zeros": rules.zeros,

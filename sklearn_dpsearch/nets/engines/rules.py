@@ -211,14 +211,6 @@ def flip(value: object, *dims: object) -> None:
     dims_within(listed(dims), rows(value).rank)
 
 
-def features(value: object, *args: object, **kwargs: object) -> None:
-    """Whole features of a record dropped: (records, features, ...)."""
-    given = named(("p", "training", "inplace"), args, kwargs)
-    needs(not given.get("inplace"), "an operation in place")
-    rows(value, 3)
-    plain(*given.values())
-
-
 def gather(value: object, dim: object, index: object) -> None:
     """Entries of each record picked by indices of the same record."""
     found = rows(value)

@@ -25,17 +25,11 @@ from .settings import Settings
 #: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
 STATED_DELTA = 1e-5
 #: Attributes of a net after a successful training.
-FITTED = (
-    "module_",
-    "privacy_spent_",
-    "n_steps_",
-    "noise_multiplier_",
-    "learning_rate_init_",
-    "max_grad_norm_",
-    "weight_noise_",
-    "_inherited_",
-    "_known_parameters_",
-    "optimizer_memory_",
+FITTED = frozenset(
+    {
+        *("module_", "privacy_spent_", "n_steps_", "noise_multiplier_", "learning_rate_init_", "max_grad_norm_"),
+        *("weight_noise_", "_inherited_", "_known_parameters_", "optimizer_memory_"),
+    }
 )
 #: The attribute of a module, and the entry of saved parameters, that hold the note.
 NOTE = "_sklearn_dpsearch_spent"
@@ -108,9 +102,8 @@ def add_training(net: Any, settings: Settings, costs: Sequence[PrivacySpent], no
 
 def unfit(net: Any) -> None:
     """Remove all traces of a failed training."""
-    for name in FITTED:
-        if name in vars(net):
-            delattr(net, name)  # skorch keeps lists of the attributes that it has set
+    for name in FITTED & vars(net).keys():
+        delattr(net, name)  # skorch keeps lists of the attributes that it has set
     if "initialized_" in vars(net):
         net.initialized_ = False  # of a skorch net, whose module is gone
 

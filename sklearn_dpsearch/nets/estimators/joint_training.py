@@ -45,10 +45,6 @@ class Prepared:
         cost.add_training(self.net, self.settings, self.costs, (*self.foreign, *self.task.notes), self.unit)
         self.net.optimizer_memory_ = on_cpu(self.task.memory)
 
-    def shares_records(self, other: Prepared) -> bool:
-        """Return whether another net trains on the same records, in the same form and on the same device."""
-        return self.device == other.device and self.given.are(other.given)
-
 
 def _train(members: Sequence[Prepared]) -> list[Net]:
     """Train nets on their common records; return those that succeeded."""
@@ -71,11 +67,11 @@ def _groups(nets: Sequence[Net], X: Any, y: Any) -> list[list[Prepared]]:
     for net in nets:
         with contained():  # this net has failed, the others have not
             one = net._prepared(X, y, True, net._begin())
-            group = next((others for others in groups if one.shares_records(others[0])), None)
-            if group is None:
-                groups.append([one])
-            else:
-                group.append(one)
+            same = (group for group in groups if one.device == group[0].device and one.given.are(group[0].given))
+            group = next(same, [])
+            if not group:
+                groups.append(group)
+            group.append(one)
     return groups
 
 
@@ -99,14 +95,14 @@ def fit_together(models: Sequence[Net], X: Any, y: Any) -> list[Net | None]:
             f"Found checkpoint={str(given[0])!r} on a net that is trained together with others; a checkpoint is for "
             "one training of one net. Set checkpoint=None."
         )
-    fitted: list[Net | None] = [None] * len(models)
+    fitted: set[int] = set()
     try:
         for group in _groups(models, X, y):
             for net in _train(group):
-                fitted[[net is one for one in models].index(True)] = net
+                fitted.add(id(net))
                 net._after_training()
     finally:  # an interrupt too: an unfinished training is not released
-        for net, done in zip(models, fitted):
-            if done is None:
+        for net in models:
+            if id(net) not in fitted:
                 cost.unfit(net)
-    return fitted
+    return [net if id(net) in fitted else None for net in models]

@@ -129,10 +129,8 @@ class FrameRecords:
         self.stated: dict[str, Any] = {}
         if net.target is not None:
             schema.check_target(net.target, EXAMPLE_OF_TARGET[not self.of_classes])
-            classes = self.of_classes
-            self.stated = (
-                {"classes": schema.classes(net.target)} if classes else {"bounds_y": schema.bounds(net.target)}
-            )
+            name, stated = ("classes", schema.classes) if self.of_classes else ("bounds_y", schema.bounds)
+            self.stated = {name: stated(net.target)}
             schema = schema.without(net.target)
         self.schema, self.encoder = schema, TableEncoder(schema, bins=net.bins, indicators=net.indicators)
         are_bins = self.encoder.are_bins

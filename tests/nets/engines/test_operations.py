@@ -35,7 +35,6 @@ TABLE = {
     ),
     torch.where: ([(X, W, 0.0)], [(X,)]),
     F.dropout: ([(X, 0.5, True)], [(X, N)]),
-    F.feature_alpha_dropout: ([(X, 0.5, True)], [(rows(8, 5), 0.5, True), (X, N), (X, 0.5, True, True)]),
     F.gumbel_softmax: ([(X,), (X, 0.5, True, 1e-10, 1)], [(X, 1.0, False, 1e-10, 0)]),
     torch.bernoulli: ([(X,)], [(fixed(3),)]),
     torch.rand: (
