@@ -128,7 +128,8 @@ class HeldRecords(Records):
         return torch.cat([rounding.norms_of([rows.flatten(1)])[0] for rows in self.inputs.split(BLOCK)])
 
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
-        return each(lambda rows: rows_at(rows, places), self.inputs), rows_at(self.targets, places)
+        known = places.clamp(max=max(len(self) - 1, 0))
+        return each(lambda rows: rows_at(rows, known), self.inputs), rows_at(self.targets, known)
 
     def are(self, other: Records) -> bool:
         if not isinstance(other, HeldRecords) or names_of(self.inputs) != names_of(other.inputs):
@@ -138,9 +139,9 @@ class HeldRecords(Records):
 
 
 def rows_at(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """Rows of a tensor, shape (*places.shape, ...); for places behind its end the last one, or zeros."""
+    """Rows of a tensor, shape (*places.shape, ...); zeros if it has none."""
     rows = rows if len(rows) else rows.new_zeros((1, *rows.shape[1:]))
-    found = rows.index_select(0, places.reshape(-1).clamp(max=len(rows) - 1))
+    found = rows.index_select(0, places.reshape(-1))
     return found.view(*places.shape, *rows.shape[1:])
 
 
@@ -215,9 +216,9 @@ class MappedRecords(Records):
     how: Hashable
 
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
-        numbers = places.reshape(-1).clamp(max=len(self) - 1).cpu().numpy()
-        found = self.convert(self.rows[numbers]).to(self.inputs.device)
-        return found.view(*places.shape, *self.inputs.shape[1:]), rows_at(self.targets, places)
+        known = places.clamp(max=len(self) - 1)
+        found = self.convert(self.rows[known.reshape(-1).cpu().numpy()]).to(self.inputs.device)
+        return found.view(*places.shape, *self.inputs.shape[1:]), rows_at(self.targets, known)
 
     def are(self, other: Records) -> bool:
         same = isinstance(other, MappedRecords) and self.rows is other.rows and self.how == other.how

@@ -21,7 +21,7 @@ from .engines.base import Engine
 from .engines.linear import LinearEngine
 from .optimizers import Memory, Table, UpdateRule, stepper_for
 from .randomness import Secrets, Seed, fill_normals
-from .records import Records, rows_at
+from .records import Records
 from .sampling import PersonBatches, PoissonBatches, most_rows, padded_batches
 from .torch_settings import threads
 
@@ -196,8 +196,8 @@ class Stack:
     def _add(self, chunk: torch.Tensor) -> None:
         """Add the clipped gradients of a chunk of each net's batch, shape (M, width)."""
         bounds = (chunk < len(self.records)) * self.norms  # 0 in a row without a record: nothing is added
-        known = self.records.norms if self.engine.wants_norms else None
-        norms = None if known is None else rows_at(known, chunk)
+        known = self.records.norms if self.engine.wants_norms and len(self.records) else None
+        norms = None if known is None else torch.take(known, chunk.clamp(max=len(known) - 1))
         self.engine.add_clipped(*self.records.take(chunk), bounds, norms)
 
     def _finish(self, t: int) -> None:

@@ -325,7 +325,7 @@ MUTANTS = [
         mistake="class_weight='balanced' is computed from the private labels.",
         file="data/labels.py",
         old="    if isinstance(given, str):\n",
-        new="    if given == 'balanced':\n        return np.ones(0 if classes is None else len(classes))\n    if isinstance(given, str):\n",
+        new="    if given == 'balanced':\n        return np.ones(2)\n    if isinstance(given, str):\n",
         tests=(
             "nets/estimators/test_class_weights.py::test_weights_that_are_no_constants_are_refused_before_data_is_read",
         ),
