@@ -8,7 +8,6 @@ import math
 import os
 import pickle
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -310,18 +309,6 @@ def test_an_audit_of_made_up_records_enters_nothing(ledger):
     with ledger:
         audit(random_search(ledger=ledger), X[:20], y[:20], n_runs=10, random_state=0)
     assert ledger.entries() == ()
-
-
-def test_threads_with_a_block_each_count_for_themselves(begin):
-    def work(number):
-        mine = begin(str(number))
-        with mine:
-            for _ in range(number):
-                random_search().fit(X, y)
-        return len(mine.entries())
-
-    with ThreadPoolExecutor(3) as pool:
-        assert list(pool.map(work, [1, 2, 3])) == [1, 2, 3]
 
 
 # --- copies -----------------------------------------------------------------------------------------------------------

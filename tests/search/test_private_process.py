@@ -321,11 +321,12 @@ def _alive(pid):
 
 
 ENDLESS = """
-import os, sys, time
+import os, signal, sys, time
 from functools import partial
 from sklearn_dpsearch.search import private_process
 
 private_process._HERE.forks = sys.argv[1] == "fork"
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which background jobs of a shell ignore
 
 def endless(last=False):
     with open(os.environ["PIDS"], "a") as file:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
@@ -65,23 +64,6 @@ def test_a_threshold_that_is_reached_or_not_makes_as_many_tasks(tasks_of):
         for threshold in (-1e9, 1e9)
     }
     assert len(counts) == 1
-
-
-@pytest.mark.slow
-def test_results_do_not_depend_on_the_number_of_workers():
-    def found(n_jobs, make, **more):
-        search = make(
-            NoisyCentroids(), {"shrink": np.linspace(0, 0.9, 50)}, n_iter=12, random_state=3, n_jobs=n_jobs, **more
-        )
-        search.fit(X, y)
-        return search.best_params_, search.best_score_, search.best_estimator_.centroids_.tobytes()
-
-    for make, more in (
-        (DPRandomSearchCV, {}),
-        (DPSubsetSearchCV, {"subset_fraction": 0.5}),
-        (DPThresholdSearchCV, {"threshold": 0.86}),
-    ):
-        assert found(1, make, **more) == found(2, make, **more)
 
 
 def test_everything_is_dealt_once():

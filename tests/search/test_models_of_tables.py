@@ -1,4 +1,4 @@
-"""Boosting in the searches: rehearsal, calibration and labels follow from the schema, relations from the search."""
+"""Boosting and nets for data frames in searches: rehearsal, calibration and labels follow from the schema."""
 
 from __future__ import annotations
 
@@ -11,15 +11,35 @@ from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.privacy import GaussianDP
 from sklearn_dpsearch.scoring.named_scorers import stated_facts
 
-from .boosting_toys import SCHEMA, SEARCHES, SPACE, TABLE, classifier, regressor
+from .tables_toys import BUDGET, SCHEMA, SEARCHES, SPACE, TABLE, classifier, regressor
 
 pd = pytest.importorskip("pandas")
 
 
+def nets():
+    return pytest.importorskip("sklearn_dpsearch.nets")
+
+
+def net(**changed):
+    return nets().DPTabularClassifier(
+        SCHEMA.without("price"), **{"target": "pay", "sample_rate": 0.1, "max_epochs": 8, **changed}
+    )
+
+
+def net_regressor():
+    return nets().DPTabularRegressor(SCHEMA.without("pay"), target="price", sample_rate=0.1, max_epochs=8)
+
+
+FACTORS = {"learning_rate_factor": [0.5, 1.0]}
+MODELS = {"boosting": (classifier, regressor, SPACE), "nets": (net, net_regressor, FACTORS)}
+EVERY_MODEL = pytest.mark.parametrize(("classifier", "regressor", "space"), MODELS.values(), ids=list(MODELS))
+
+
 @pytest.mark.slow
+@EVERY_MODEL
 @pytest.mark.parametrize("name", SEARCHES)
-def test_every_search_goes_from_a_table_to_labels(name):
-    search = SEARCHES[name](classifier()).fit(TABLE, TABLE["pay"])
+def test_every_search_goes_from_a_table_to_labels(name, classifier, regressor, space):
+    search = SEARCHES[name](classifier(), space).fit(TABLE, TABLE["pay"])
     assert search.score(TABLE, TABLE["pay"]) > 0.8
     assert set(search.predict(TABLE)) <= {"low", "high"}
     assert search.privacy_spent_.epsilon <= 8.0
@@ -27,31 +47,38 @@ def test_every_search_goes_from_a_table_to_labels(name):
 
 
 @pytest.mark.slow
-def test_a_regressor_is_searched_too():
-    search = DPRandomSearchCV(regressor(), SPACE, n_iter=2, epsilon=20.0, delta=1e-4, random_state=0).fit(
-        TABLE, TABLE["price"]
-    )
+@EVERY_MODEL
+def test_a_regressor_is_searched_too(classifier, regressor, space):
+    search = DPRandomSearchCV(regressor(), space, n_iter=2, **{**BUDGET, "epsilon": 20.0}).fit(TABLE, TABLE["price"])
     assert np.all((search.predict(TABLE) >= 0) & (search.predict(TABLE) <= 100))
 
 
 @pytest.mark.slow
-def test_the_space_around_boosting_needs_no_words():
-    search = DPRandomSearchCV(classifier(), "auto", n_iter=3, epsilon=8.0, delta=1e-4, random_state=0).fit(
-        TABLE, TABLE["pay"]
-    )
-    assert set(search.best_params_) == {"prior_factor"}
-    assert search_space(classifier(prior_factor=1.0), grid=True) == [{"prior_factor": [0.7, 1.0, 1.4]}]
+@EVERY_MODEL
+def test_the_space_around_a_model_needs_no_words(classifier, regressor, space):
+    search = DPRandomSearchCV(classifier(), "auto", n_iter=3, **BUDGET).fit(TABLE, TABLE["pay"])
+    assert set(search.best_params_) in ({"prior_factor"}, {"learning_rate_factor", "hidden_layer_sizes"})
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [classifier(), regressor()])
-def test_a_dry_run_needs_no_records(model):
-    assert np.isfinite(DPRandomSearchCV(model, SPACE, epsilon=8.0, delta=1e-4, random_state=0).dry_run().score)
+@EVERY_MODEL
+def test_a_dry_run_needs_no_records(classifier, regressor, space):
+    for model in (classifier(), regressor()):
+        assert np.isfinite(DPRandomSearchCV(model, space, **BUDGET).dry_run().score)
 
 
-def test_scorers_take_labels_and_bounds_from_the_schema():
+@EVERY_MODEL
+def test_scorers_take_labels_and_bounds_from_the_schema(classifier, regressor, space):
     assert stated_facts(classifier()) == {"classes": ["high", "low"], "pos_label": "low"}
     assert stated_facts(regressor()) == {"y_range": (0.0, 100.0)}
+    assert stated_facts(classifier(target=None)) == {}
+
+
+def test_labels_of_another_kind_are_refused_before_anything_is_spent():
+    search = DPRandomSearchCV(net(), FACTORS, **BUDGET)
+    with pytest.raises(ValueError, match="classes"):
+        search.fit(TABLE, (TABLE["pay"] == "low").astype(int))
+    assert not hasattr(search, "privacy_spent_")
 
 
 @pytest.mark.slow
@@ -71,15 +98,8 @@ def test_the_search_sets_the_noise_of_candidates_under_every_relation():
 
 @pytest.mark.slow
 def test_boosting_competes_with_other_families():
-    pytest.importorskip("torch")
-    from sklearn_dpsearch.nets import DPTabularClassifier
-
-    net = DPTabularClassifier(SCHEMA.without("price"), target="pay", sample_rate=0.1, max_epochs=8)
-    pipeline = Pipeline([("model", net)])
-    space = search_space(net, classifier(), step="model")
-    search = DPRandomSearchCV(pipeline, space, n_iter=3, epsilon=8.0, delta=1e-4, random_state=0).fit(
-        TABLE, TABLE["pay"]
-    )
+    space = search_space(net(), classifier(), step="model")
+    search = DPRandomSearchCV(Pipeline([("model", net())]), space, n_iter=3, **BUDGET).fit(TABLE, TABLE["pay"])
     assert search.privacy_spent_.neighboring == "zero_out"
     assert search.score(TABLE, TABLE["pay"]) > 0.6
 
