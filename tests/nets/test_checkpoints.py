@@ -161,15 +161,6 @@ def test_saved_parameters_say_what_they_cost(tmp_path):
     assert not third.module_._load_state_dict_pre_hooks
 
 
-def test_what_was_loaded_replaces_what_was_there(tmp_path):
-    first, second = net().fit(X, y), net().fit(X, y)
-    second.partial_fit(X, y)
-    second.save_params(f_params=tmp_path / "two.pt")
-    first.load_params(f_params=tmp_path / "two.pt")
-    assert len(first.privacy_spent_.components) == 2
-    assert len(first.partial_fit(X, y).privacy_spent_.components) == 3
-
-
 def test_a_file_that_does_not_say_what_it_cost_is_an_assumption_that_is_said(tmp_path):
     torch.save(Small().state_dict(), tmp_path / "plain.pt")
     one = net().initialize()
@@ -306,20 +297,6 @@ def test_notes_hold_no_module_of_the_library():
     module = Small()
     checkpoints.mark(module, [statement(guarantee) for guarantee in GUARANTEES])
     assert not any("values." in note or "sklearn_dpsearch" in note for note in vars(module)[checkpoints.NOTE])
-
-
-@pytest.mark.slow
-def test_the_net_that_a_search_released_is_saved_with_the_cost_of_the_search(tmp_path):
-    search = DPRandomSearchCV(net(), {"lr": [0.1]}, n_iter=2, epsilon=3.0, delta=1e-5)
-    released = search.fit(X.astype(np.float32), y).best_estimator_
-    released.save_params(f_params=tmp_path / "parameters.pt")
-    other = net().initialize()
-    other.load_params(f_params=tmp_path / "parameters.pt")
-    assert tuple(other.privacy_spent_) == tuple(search.privacy_spent_)
-    assert other.privacy_spent_.release == search.privacy_spent_.release
-    assert [one.name for one in other.privacy_spent_.components] == [
-        one.name for one in search.privacy_spent_.components
-    ]
 
 
 def test_copies_of_one_training_count_once_and_two_trainings_twice():

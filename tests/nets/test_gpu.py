@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 
 import numpy as np
@@ -16,8 +15,6 @@ import torch
 from torch import nn
 
 from sklearn_dpsearch.nets import (
-    DPLogisticRegression,
-    DPMLPClassifier,
     DPNeuralNetClassifier,
     resuming,
     training_progress,
@@ -120,21 +117,6 @@ def test_unseeded_noise_does_not_follow_the_users_seed():
     assert not torch.equal(noise(), noise())
 
 
-@pytest.mark.parametrize("kind", [DPLogisticRegression, DPMLPClassifier])
-def test_tables_are_trained_there(kind):
-    one = kind(noise_multiplier=1.0, sample_rate=0.2, max_steps=40, device="cuda").fit(X, y)
-    assert one.predict_proba(X).shape == (200, 2)
-
-
-class OnlyCPU(pickle.Unpickler):
-    """As on a machine without CUDA."""
-
-    def find_class(self, module, name):
-        if (module, name) == ("torch.storage", "_load_from_bytes"):
-            return lambda data: torch.load(io.BytesIO(data), map_location="cpu", weights_only=False)
-        return super().find_class(module, name)
-
-
 def test_a_fitted_skorch_net_comes_home():
     net = DPNeuralNetClassifier(
         Residual, module__classes=2, classes=[0, 1], noise_multiplier=1.0, sample_rate=0.2, max_steps=10, device="cuda"
@@ -145,13 +127,6 @@ def test_a_fitted_skorch_net_comes_home():
     home = again.set_params(device="cpu")
     home.module_.to("cpu")
     np.testing.assert_allclose(home.predict_proba(X), net.predict_proba(X), atol=1e-5)
-
-
-def test_a_fitted_table_net_comes_home():
-    one = DPMLPClassifier(noise_multiplier=1.0, sample_rate=0.2, max_steps=10, device="cuda").fit(X, y)
-    again = OnlyCPU(io.BytesIO(pickle.dumps(one))).load()
-    assert next(again.module_.parameters()).device.type == "cpu"
-    np.testing.assert_allclose(again.predict_proba(X), one.predict_proba(X), atol=1e-5)
 
 
 class Stopped(Exception):
@@ -180,12 +155,3 @@ def test_a_training_goes_on_there_with_the_noise_and_the_masks_that_were_left(op
             made(checkpoint=tmp_path / "c").fit(X, y)
     resumed = made(checkpoint=tmp_path / "c").fit(X, y)
     torch.testing.assert_close(flat(resumed.module_), flat(whole.module_), rtol=0, atol=1e-6)
-
-
-def test_gradients_of_opacus_give_the_parameters_of_the_cpu():
-    found = []
-    for device in (torch.device("cpu"), CUDA):
-        module = seeded(mlp).to(device)
-        train(training(module, engine="opacus"), Records.of(*table(), device), max_physical_batch=10_000)
-        found.append(flat(module).cpu())
-    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)

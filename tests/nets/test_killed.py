@@ -81,16 +81,6 @@ def test_a_training_that_is_killed_again_and_again_ends_as_if_it_had_not_been(ma
     assert (tmp_path / "c" / STATE).exists()
 
 
-@POSIX
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8))
-def test_hundreds_of_kills_change_nothing(seed, tmp_path):
-    make, pause = [(long_mlp, 0.003), (long_dropout, 0.01)][seed % 2]  # pauses last longer than four lives, anywhere
-    kills = _until_done(make, tmp_path / "c", tmp_path / "result", random.Random(seed), 0.08, pause)
-    assert torch.equal(torch.load(tmp_path / "result"), parameters(make().fit(X, y)))
-    assert kills > 3
-
-
 #: What the writing of a checkpoint asks of the system, and how often one write does so.
 CALLS = ["open", "fsync", "replace"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import pickle
 import re
 import shutil
@@ -11,7 +10,6 @@ import time
 
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import cross_validate
 
 pytest.importorskip("torch")
 pytest.importorskip("skorch")
@@ -19,7 +17,6 @@ pytest.importorskip("opacus")
 import torch
 from torch import nn
 
-from sklearn_dpsearch import nets
 from sklearn_dpsearch._disk.durable import START
 from sklearn_dpsearch._disk.secret_folder import GOING, LOCK, README, RELEASE
 from sklearn_dpsearch._disk.store import KeyedFile, Store
@@ -36,7 +33,6 @@ from .crashes import (
     SEEDED,
     STATE,
     STEPS,
-    Untouchable,
     X,
     cut_off,
     parameters,
@@ -45,7 +41,7 @@ from .crashes import (
     table_net,
     y,
 )
-from .toys import Residual, flat, mlp, records, rule, training
+from .toys import Residual, Untouchable, flat, mlp, records, rule, training
 
 
 @pytest.mark.slow
@@ -219,17 +215,6 @@ def test_a_release_that_cannot_be_kept_is_released_all_the_same(tmp_path, monkey
     assert not (tmp_path / "c").exists()
 
 
-@pytest.mark.parametrize("damage", [None, b"damaged"])
-def test_a_release_that_is_damaged_is_not_spent_again_in_silence(damage, tmp_path):
-    table_net(checkpoint=tmp_path / "c").fit(X, y)
-    path = tmp_path / "c" / RELEASE
-    path.unlink() if damage is None else path.write_bytes(damage)
-    with pytest.raises(
-        PrivacyError, match=r"(?s)that has ended, without its file 'release'.*first attempt is then spent"
-    ):
-        table_net(checkpoint=tmp_path / "c").fit(X, y)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut short", "other bytes", "gone", "another machine"])
 def test_a_saved_state_that_is_of_no_use_costs_time_and_nothing_else(damage, tmp_path, monkeypatch, at_every_step):
@@ -316,18 +301,6 @@ def test_nets_that_train_together_have_no_checkpoint(tmp_path):
     with pytest.raises(PrivacyError, match="(?s)trained together.*checkpoint=None"):
         DPMLPClassifier.fit_together([table_net(), table_net(checkpoint=tmp_path / "c")], X, y)
     assert not (tmp_path / "c").exists()
-
-
-@pytest.mark.slow
-def test_folds_one_after_the_other_may_share_a_folder(tmp_path):
-    found = cross_validate(table_net(checkpoint=tmp_path / "c"), X, y, cv=3, error_score="raise")
-    assert len(found["test_score"]) == 3
-    assert holds_a_release_alone(tmp_path / "c")
-
-
-@pytest.mark.parametrize("name", [name for name in nets.__all__ if "Ensemble" not in name and name != "OpacusNet"])
-def test_every_net_has_both(name):
-    assert {"checkpoint", "verbose"} <= set(inspect.signature(getattr(nets, name)).parameters)
 
 
 @pytest.mark.parametrize("given", [5, b"folder", True])

@@ -201,17 +201,6 @@ def test_an_empty_batch_is_a_step_of_noise_alone():
     assert float((flat(net) - before).abs().min()) > 0
 
 
-def test_more_steps_than_the_memory_drawn_ahead_are_counted_too(monkeypatch):
-    monkeypatch.setattr(stack, "AHEAD", 30)
-    net = mlp()
-    before = flat(net)
-    task = training(
-        net, steps=37, sample_rate=0.5, optimizer=UpdateRule.sgd(lr=0.5, weight_decay=0.1), max_grad_norm=1e-9
-    )
-    train(task, records(), max_physical_batch=100)
-    torch.testing.assert_close(flat(net), before * 0.95**37, rtol=1e-4, atol=1e-7)
-
-
 # --- failures -----------------------------------------------------------------------------------------------------
 
 

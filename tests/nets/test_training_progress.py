@@ -15,9 +15,8 @@ import torch
 
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier, training_progress
 from sklearn_dpsearch.nets.stack import Stack
-from sklearn_dpsearch.nets.training_progress import clock
 
-from .toys import flat, table
+from .toys import table
 
 X, y = (one.numpy() for one in table(80, classes=2))
 
@@ -69,28 +68,6 @@ def test_what_is_shown_does_not_depend_on_the_records(make, steady, capsys):
     assert len(set(shown)) == 1
 
 
-def test_nothing_is_shown_by_default(capfd):
-    net(verbose=0).fit(X, y)
-    DPLogisticRegression(noise_multiplier=1.0, max_steps=3).fit(X, y)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_a_second_fit_with_skorch_says_nothing_else(capfd):
-    """Its own ``verbose`` would say that the module is made anew."""
-    one = skorch_net().fit(X, y)
-    capfd.readouterr()
-    told = one.set_params(module__bias=False).fit(X, y) and capfd.readouterr()
-    assert "steps" in told.err
-    assert "module" not in told.err
-    assert one.verbose == 1
-
-
-def test_showing_progress_changes_nothing():
-    found = [flat(net(verbose=verbose, noise_seed=0).fit(X, y).module_) for verbose in (0, 1, True)]
-    assert torch.equal(found[0], found[1])
-    assert torch.equal(found[0], found[2])
-
-
 class Broken(io.StringIO):
     def write(self, text):
         raise BrokenPipeError
@@ -100,16 +77,6 @@ class Broken(io.StringIO):
 def test_a_line_that_cannot_be_written_ends_no_training(stream, monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream)
     assert net().fit(X, y).n_steps_ == 40
-
-
-def test_an_error_begins_on_a_line_of_its_own(monkeypatch, capsys):
-    def failing(self, *args):
-        raise RuntimeError("no more")
-
-    monkeypatch.setattr(Stack, "_step", failing)
-    with pytest.raises(RuntimeError, match="could quote a record"):
-        net().fit(X, y)
-    assert capsys.readouterr().err.endswith("\n")
 
 
 def test_nets_that_train_together_show_nothing(capfd):
@@ -135,20 +102,8 @@ def test_long_trainings_are_looked_at_twice_a_second(monkeypatch):
     assert np.median(gaps) > 0.4
 
 
-def test_a_step_that_takes_minutes_is_followed_by_a_look():
-    everybody = training_progress.Watchers([training_progress.TrainingProgress("Net", 3)])
-    assert everybody.patience == 1
-    assert training_progress.NO_WATCHERS.patience == float("inf")
-
-
 @pytest.mark.parametrize("verbose", [2, -1, "yes", None, 0.5])
 def test_verbose_is_0_or_1(verbose):
     for make in (net, skorch_net):
         with pytest.raises(ValueError, match="verbose"):
             make(verbose=verbose).fit(X, y)
-
-
-def test_times_are_shown_as_clocks_show_them():
-    assert [clock(s) for s in (0, 0.6, 59, 60, 3599.6, 3661, 360_000)] == [
-        *("0:00", "0:01", "0:59", "1:00", "1:00:00", "1:01:01", "100:00:00")
-    ]

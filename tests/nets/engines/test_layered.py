@@ -17,7 +17,7 @@ from sklearn_dpsearch.nets.engines.rules import NotPerRecord
 from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.training import train
 
-from ..toys import ADVERSARIAL, CPU, clipped, clipped_sums, engine_for, flat, gradients, seeded, training
+from ..toys import ADVERSARIAL, CPU, clipped, clipped_sums, engine_for, gradients, seeded, training
 
 SUM = nn.CrossEntropyLoss(reduction="sum")
 
@@ -300,15 +300,6 @@ def test_layers_on_something_else_than_records_and_layers_used_twice_are_not_spl
         graph.trace(seeded(Positions), data(None)[0][:8])
     assert not graph.trace(seeded(Twice), data((5,))[0][:8]).layered
     assert not graph.trace(nn.Sequential(nn.Linear(5, 3), nn.PReLU()), data((5,))[0][:8]).layered
-
-
-def test_a_training_leaves_the_module_without_gradients_and_the_template_apart():
-    (make, shape) = NETS["convolutions with pools"]
-    net, (inputs, targets) = seeded(make), data(shape, 60)
-    train(training(net, steps=5, noise_multiplier=1.0), Records.of(inputs, targets, CPU), max_physical_batch=100)
-    assert flat(net).isfinite().all()
-    assert all(p.grad is None and p.requires_grad and not vars(p) for p in net.parameters())
-    assert all("forward" not in vars(layer) for layer in net.modules())
 
 
 # --- memory ------------------------------------------------------------------------------------------------------

@@ -15,15 +15,14 @@ from opacus.layers import DPLSTM, DPMultiheadAttention
 from opacus.optimizers import DPOptimizer
 from torch import nn
 
-from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPNeuralNetBinaryClassifier, DPNeuralNetClassifier, DPNeuralNetRegressor
 from sklearn_dpsearch.nets.engines.opacus import OpacusEngine
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.records import Records
-from sklearn_dpsearch.nets.training import train, train_together
+from sklearn_dpsearch.nets.training import train
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
-from ..toys import CPU, Residual, clipped_sums, flat, mlp, records, seeded, table, training
+from ..toys import CPU, Residual, flat, mlp, records, seeded, table, training
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Opacus's own
 
@@ -102,22 +101,6 @@ def test_trained_parameters_are_those_of_a_plain_script_with_opacus(name):
     torch.testing.assert_close(flat(module), flat(plain), rtol=0, atol=2e-6)  # Opacus adds 1e-6 to norms
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(NETS))
-def test_sums_are_of_one_gradient_after_the_other(name):
-    make, shape = NETS[name]
-    module, (inputs, targets) = seeded(make), some(shape, 9)
-    expected = torch.zeros_like(flat(module))
-    for one, target in zip(inputs, targets):
-        loss = SUM(module(one[None]), target[None])
-        gradient = torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(module.parameters()))])
-        expected += gradient * min(1.0, 1.0 / float(gradient.norm()))
-    engine = OpacusEngine(module, SUM, CPU)
-    engine.most = 4  # in parts
-    torch.testing.assert_close(clipped_sums(engine, module, inputs, targets)[0], expected, rtol=1e-4, atol=1e-5)
-    assert all(parameter.grad is None and not hasattr(parameter, "grad_sample") for parameter in module.parameters())
-
-
 def test_places_without_a_record_add_nothing_and_no_record_adds_more_than_the_norm():
     module = mlp()
     engine = OpacusEngine(module, SUM, CPU)
@@ -142,12 +125,6 @@ def test_frozen_parameters_and_buffers_stay():
     train(training(module, engine="opacus"), records(), max_physical_batch=10_000)
     assert torch.equal(module[0].weight, before)
     assert module[0].weight.requires_grad is False
-
-
-def test_nets_of_opacus_are_trained_alone_and_equal():
-    tasks = [training(mlp(seed=0), engine="opacus"), training(mlp(seed=0), engine="opacus")]
-    assert train_together(tasks, records(), max_physical_batch=10_000) == [True, True]
-    torch.testing.assert_close(*(flat(task.module) for task in tasks), rtol=0, atol=0)
 
 
 # --- estimators -------------------------------------------------------------------------------------------------------
@@ -191,11 +168,3 @@ def test_a_wrong_engine_is_an_error():
     X, y = np.zeros((60, 3), np.float32), np.zeros(60)
     with pytest.raises(ValueError, match="engine"):
         DPNeuralNetRegressor(nn.Linear(3, 1), engine="ghost", noise_multiplier=1.0, **RATE).fit(X, y)
-
-
-@pytest.mark.slow
-def test_a_search_says_first_whose_gradients_they_are():
-    X, y = (one.numpy() for one in some((7, 5), 200))
-    net = DPNeuralNetClassifier(Series, engine="opacus", classes=[0, 1, 2], **RATE)
-    search = DPRandomSearchCV(net, {"lr_factor": [0.5, 1.0]}, n_iter=2, epsilon=3.0, delta=1e-4).fit(X, y)
-    assert "per-sample gradients are Opacus's" in search.privacy_spent_.assumptions[0]

@@ -90,22 +90,6 @@ def test_boosting_has_more_weight_where_much_or_little_can_be_learned(signal, we
 
 
 @pytest.mark.slow
-def test_logits_are_weighted_by_the_public_number_of_records_and_the_budget():
-    model = classifier(batch_size=1000.0).fit(TABLE, TABLE["pay"])
-    assert model.net_weight_ == net_weight(5e4 * model._mu()) < 0.5
-    net, boosting = (one.decision_function(TABLE) for one in (model.net_, model.boosting_))
-    mixed = model.net_weight_ * net + (1 - model.net_weight_) * boosting
-    np.testing.assert_allclose(model.decision_function(TABLE), mixed)
-
-
-@pytest.mark.slow
-def test_both_models_are_stated_under_zero_out():
-    with pytest.raises(PrivacyError, match="number of records is public.*neighboring='zero_out'"):
-        classifier(neighboring="add_remove").privacy_guarantee()
-    assert classifier().privacy_guarantee().neighboring == "zero_out"
-
-
-@pytest.mark.slow
 def test_a_meaningless_delta_is_refused_where_a_number_of_records_is_public():
     with pytest.raises(PrivacyError, match="promises nothing"):
         classifier(target_delta=0.5).fit(TABLE, TABLE["pay"])

@@ -18,7 +18,7 @@ from torch import nn
 from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor
+from sklearn_dpsearch.nets import DPNeuralNetClassifier
 from sklearn_dpsearch.nets.estimators import input_records
 from sklearn_dpsearch.nets.records import ReadRecords
 from sklearn_dpsearch.privacy import PrivacyError
@@ -95,17 +95,6 @@ def test_a_dataset_trains_and_predicts_as_the_arrays_that_it_holds(dataset, memo
     np.testing.assert_array_equal(one.predict(X), other.predict(dataset))
     assert tuple(one.privacy_spent_)[:2] == tuple(other.privacy_spent_)[:2]
     assert other.partial_fit(dataset).privacy_spent_.epsilon > one.privacy_spent_.epsilon
-
-
-def test_a_regression_reads_its_targets_from_the_dataset_too():
-    def regressor():
-        return DPNeuralNetRegressor(
-            Small, module__outputs=1, noise_multiplier=1.0, sample_rate=0.1, max_steps=12, noise_seed=1, random_state=1
-        )
-
-    found = [regressor().fit(X, X[:, 0]), regressor().fit(Rows(X, X[:, 0]), None)]
-    torch.testing.assert_close(*map(parameters, found), rtol=1e-5, atol=1e-6)
-    assert found[1].predict(Rows(X, X[:, 0])).shape == (120,)
 
 
 def test_records_are_read_one_by_one_and_only_those_of_a_batch(one_noise, monkeypatch):
@@ -200,12 +189,6 @@ def test_a_dataset_that_seeds_generators_does_not_choose_the_masks_of_dropout():
         state = torch.get_rng_state()
         opened.take(torch.tensor([[1, 5]]))
         assert torch.equal(state, torch.get_rng_state())
-
-
-@pytest.mark.slow
-def test_augmented_records_train():
-    one = net(noise_multiplier=0.5, sample_rate=0.3, max_steps=150, noise_seed=0, random_state=0).fit(Augmented(), None)
-    assert one.score(X, y) > 0.85
 
 
 def test_what_is_taken_on_trust_of_a_dataset_is_said_and_only_of_ones_own():
@@ -412,16 +395,6 @@ def test_nets_of_inputs_by_name_are_trained_together_as_alone():
     for i, one in enumerate(together):
         other = seeded(Both, noise_seed=i).fit(data, y)
         torch.testing.assert_close(parameters(one), parameters(other), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_nets_on_a_dataset_are_each_trained_alone_with_draws_of_their_own():
-    first, second = DPNeuralNetClassifier.fit_together(
-        [seeded(noise_seed=i, noise_multiplier=1e-9) for i in (0, 0)], Augmented(), None
-    )
-    assert torch.equal(parameters(first), parameters(second))  # the same secrets, so the same draws
-    other, another = DPNeuralNetClassifier.fit_together([net(random_state=0) for _ in range(2)], Augmented(), None)
-    assert not torch.equal(parameters(other), parameters(another))
 
 
 def test_private_data_that_are_a_dataset_are_no_public_ones():

@@ -40,13 +40,6 @@ def test_noise_in_each_weight_at_the_end_is_what_the_step_size_was_derived_from(
     assert one.weight_noise_ == pytest.approx(wanted())
 
 
-@pytest.mark.parametrize("decay", ["linear", "constant"])
-def test_noise_in_each_weight_is_stated(decay):
-    one = model(learning_rate=decay, noise_seed=1).fit(X, y)
-    weights = flat(one.module_).numpy()
-    assert weights.std() == pytest.approx(one.weight_noise_, rel=5 / np.sqrt(2 * len(weights)) + 0.05)
-
-
 @pytest.mark.slow
 def test_noise_of_several_trainings_adds_up_and_that_of_adam_is_not_known():
     one = model(warm_start=True).fit(X, y)
@@ -99,12 +92,6 @@ def test_factor_multiplies_a_derived_step_size_and_a_given_one():
         assert model(learning_rate_init=given, learning_rate_factor=4.0).fit(X, y).learning_rate_init_ == 4 * first
 
 
-def test_falling_step_sizes_are_those_of_a_line_to_zero():
-    assert step_size.shares("linear", 4) == [1.0, 0.75, 0.5, 0.25]
-    assert step_size.scheduled(2.0, [1.0, 0.5]) == {"lr": [2.0, 1.0]}
-    assert step_size.scheduled(2.0, [1.0, 1.0]) == {}
-
-
 # --- skorch ---------------------------------------------------------------------------------------------------------
 
 
@@ -125,21 +112,6 @@ def test_skorch_nets_derive_the_same_step_size(optimizer):
     mine = net(optimizer=optimizer).fit(X.astype(np.float32), y)
     assert mine.learning_rate_init_ == model(solver=solver).fit(X, y).learning_rate_init_
     assert mine.lr == "auto"
-
-
-@pytest.mark.slow
-def test_momentum_shortens_the_derived_step_of_a_skorch_net():
-    data = X.astype(np.float32), y
-    calm, swift = net().fit(*data), net(optimizer__momentum=0.9).fit(*data)
-    assert swift.learning_rate_init_ == pytest.approx(calm.learning_rate_init_ / 10)
-    assert flat(swift.module_).std() == pytest.approx(float(flat(calm.module_).std()), rel=0.3)
-
-
-@pytest.mark.slow
-def test_input_records_step_sizes_of_skorch_nets_stay_and_are_multiplied():
-    data = X.astype(np.float32), y
-    assert net(lr=0.3, lr_factor=2.0).fit(*data).learning_rate_init_ == 0.6
-    assert net(optimizer__lr=0.2).fit(*data).learning_rate_init_ == 0.2
 
 
 @pytest.mark.slow
