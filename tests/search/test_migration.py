@@ -12,8 +12,7 @@ import sklearn.model_selection
 from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
@@ -23,7 +22,6 @@ from sklearn.model_selection import (
     RandomizedSearchCV,
     StratifiedKFold,
 )
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
@@ -252,28 +250,6 @@ def searches(kind):
     declared = PureDP(epsilon=1.0, neighboring="replace_one")
     made = search_of(kind, LogisticRegression(), {"C": [1.0]}, guarantee=declared, scoring="accuracy")
     return [("first", made), ("second", clone(made))]
-
-
-ENSEMBLES = {
-    "voting": lambda inner: VotingClassifier(inner),
-    "soft voting": lambda inner: VotingClassifier(inner, voting="soft"),
-    "stacking": lambda inner: StackingClassifier(inner, cv=2),
-    "bagging": lambda inner: BaggingClassifier(inner[0][1], n_estimators=2),
-    "calibration": lambda inner: CalibratedClassifierCV(inner[0][1], cv=2),
-    "one model calibrated": lambda inner: CalibratedClassifierCV(inner[0][1], cv=2, ensemble=False),
-    "one for each label": lambda inner: OneVsRestClassifier(inner[0][1]),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["random", "subset", "grid"])  # the others may end without a model
-@pytest.mark.parametrize("ensemble", ENSEMBLES)
-def test_ensembles_of_searches_predict_names_of_labels(kind, ensemble):
-    model = ENSEMBLES[ensemble](searches(kind)).fit(X, NAMES)
-    assert set(model.classes_) == {"no", "yes"}
-    assert np.mean(model.predict(X) == NAMES) > 0.8
-    parts = getattr(model, "estimators_", None) or [one.estimator for one in model.calibrated_classifiers_]
-    assert all(part.privacy_spent_.epsilon > 0 for part in parts)
 
 
 def test_bagging_seeds_its_searches_and_their_statements_say_that_it_voids_the_guarantee():

@@ -136,26 +136,6 @@ def test_whether_columns_are_joined_as_sparse_ones_does_not_tell_how_many_zeros_
     assert decided == {False}
 
 
-@pytest.mark.slow
-def test_seeding_the_global_generator_of_torch_does_not_repeat_the_noise():
-    torch = pytest.importorskip("torch")
-
-    class Global(NoisyCentroids):
-        def fit(self, X, y):
-            super().fit(X, y)
-            self.centroids_ = self.centroids_ + torch.randn(2, 2).numpy()
-            return self
-
-    def centroids():
-        torch.manual_seed(0)
-        one = DPRandomSearchCV(Global(), {"shrink": [1.0]}, n_iter=1).fit(X, y)
-        return one.best_estimator_.centroids_.tobytes(), torch.rand(1).item()
-
-    (first, after), (second, again) = centroids(), centroids()
-    assert first != second
-    assert after == again
-
-
 class Writing(NoisyCentroids):
     """Writes on the object that it was given as a parameter, as training a module of torch does."""
 

@@ -35,7 +35,6 @@ pytestmark = [
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 3))
 y = (X[:, 0] > 0).astype(int)
-KILLS = 25 if os.environ.get("SKLEARN_DPSEARCH_FULL") == "1" else 6
 SPACE = {"learning_rate_init": [0.1, 0.3, 0.5]}
 
 
@@ -154,20 +153,6 @@ def test_a_training_that_was_cut_off_goes_on_at_its_last_step(name, tmp_path, mo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SEARCHES)
-def test_killed_after_every_single_step_it_is_the_same(name, tmp_path, monkeypatch):
-    """One step for each of many processes, and none twice."""
-    make, folder = (lambda **more: SEARCHES[name](random_state=5, **more)), tmp_path / "checkpoint"
-    expected, total = uninterrupted(make)
-    for _ in range(KILLS):
-        killed(make, folder, 1)
-    steps = counted(monkeypatch)
-    assert released(make(checkpoint=folder).fit(X, y)) == expected
-    assert len(steps) == total - KILLS
-    assert holds_a_release_alone(folder)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut short", "other bytes", "gone", "another machine"])
 def test_a_state_that_is_of_no_use_costs_time_and_nothing_else(damage, tmp_path, monkeypatch):
     make, folder = (lambda **more: SEARCHES["random"](random_state=5, **more)), tmp_path / "checkpoint"
@@ -202,12 +187,3 @@ def test_nothing_of_what_keeps_a_training_is_released(tmp_path):
         assert b"_keeper" not in pickled
         assert b"Keeper" not in pickled
         assert GOING.encode() not in pickled
-
-
-def test_a_run_that_is_done_leaves_no_training_behind(tmp_path, monkeypatch):
-    """Its parameters are in the run: twice would be too much for a disk."""
-    make, folder = SEARCHES["refit"], tmp_path / "checkpoint"
-    killed(make, folder, 12)  # in the training after the only run
-    left = [path.name for path in folder.glob(f"{GOING}*")]
-    assert len(left) == 1
-    assert len(list(folder.glob(f"{DONE}*"))) == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import (
@@ -24,7 +24,6 @@ from sklearn_dpsearch.nets import (
     DPLogisticRegression,
     DPMLPClassifier,
     DPMLPRegressor,
-    DPNeuralNetClassifier,
 )
 from sklearn_dpsearch.nets.estimators import hidden_layers
 from sklearn_dpsearch.privacy import Fixed, Geometric, PrivacyError, PureDP
@@ -103,13 +102,6 @@ def test_a_grid_is_small_and_holds_the_own_settings():
     assert space["hidden_layer_sizes"] == [(), (64,)]
 
 
-def test_a_net_with_a_module_searches_its_step_size():
-    torch = pytest.importorskip("torch")
-    net = DPNeuralNetClassifier(torch.nn.Linear, classes=[0, 1], sample_rate=0.02)
-    assert {name for one in net.search_space() for name in one} == {"lr_factor"}
-    assert search_space(net, grid=True) == [{"lr_factor": [0.8, 1.0, 1.25]}]
-
-
 def test_spaces_of_steps_are_put_together_under_their_names():
     model = make_pipeline(FunctionTransformer(), DPLogisticRegression())
     assert search_space(model, grid=True) == [{"dplogisticregression__learning_rate_factor": [0.8, 1.0, 1.25]}]
@@ -135,16 +127,6 @@ def test_families_with_spaces_of_their_own_are_drawn_equally_often():
     assert not any(name.startswith("model__") for one in found if one["model"] is kinds[2] for name in one)
     whole = search_space(*kinds, step="model", grid=True)
     assert sum(np.prod([len(values) for values in one.values()]) for one in whole) == 3 + 6 + 1
-
-
-def test_families_with_spaces_of_their_own_run_in_one_search():
-    models = Centroids(), Centroids(shrink=0.5), NoisyWithout()
-    search = DPRandomSearchCV(
-        Pipeline([("model", models[0])]), search_space(*models[:2], step="model"), n_iter=3, epsilon=4.0
-    )
-    assert search.fit(X, y).privacy_spent_.epsilon <= 4.0
-    with pytest.raises(PrivacyError, match=r"NoisyWithout.*no space is known.*search_space"):
-        search_space(*models, step="model")
 
 
 class NoisyWithout(NoisyCentroids):
@@ -182,13 +164,6 @@ def test_a_declared_guarantee_leaves_the_space_of_a_known_model():
 )
 def test_how_likely_one_candidate_is_alone_is_said(distribution, said):
     assert said in said_of(distribution)
-
-
-def test_the_chance_of_one_candidate_is_part_of_the_plan_and_of_what_verbose_prints(capsys):
-    search = DPRandomSearchCV(Centroids(), "auto", n_iter=10, verbose=1)
-    assert "one candidate alone: 10 %" in search.privacy_cost().components[0].name
-    search.fit(X, y)
-    assert "one candidate alone: 10 %" in capsys.readouterr().out
 
 
 @pytest.mark.slow
