@@ -9,9 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import cross_val_score
 
 from sklearn_dpsearch import PrivacyError
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base
@@ -289,21 +288,6 @@ def test_a_pickle_predicts_the_same_and_holds_plain_values(kind):
     assert all(isinstance(value, plain) for value in [*flat, *model.weights_])
 
 
-def test_clones_have_the_parameters_and_no_more(kind):
-    again = clone(FITTED[kind])
-    assert again.get_params() == FITTED[kind].get_params()
-    with pytest.raises(NotFittedError):
-        again.predict(TABLE)
-    with pytest.raises(NotFittedError):
-        next(iter(again.staged_predict(TABLE)))
-
-
-def test_scikit_learn_knows_the_kind(kind):
-    assert is_classifier(FITTED[kind]) == (kind != "numbers")
-    assert is_regressor(FITTED[kind]) == (kind == "numbers")
-    assert len(cross_val_score(MODELS[kind](max_iter=20), TABLE, TABLE[FITTED[kind].target], cv=2)) == 2
-
-
 def test_constructors_only_assign():
     for model in (DPGradientBoostingClassifier, DPGradientBoostingRegressor):
         names = list(inspect.signature(model).parameters)
@@ -396,20 +380,6 @@ def test_a_target_that_is_no_number_is_an_error_that_does_not_quote_it(wrong):
     with pytest.raises(ValueError, match=r"contains (NaN|infinity)|numbers are needed") as caught:
         MODELS["numbers"]().fit(TABLE, targets)
     assert "a name" not in repr((caught.value, caught.value.__context__, caught.value.__cause__))
-
-
-@pytest.mark.parametrize("kind", ["datetime64[D]", "timedelta64[D]"])
-def test_targets_of_other_types_are_refused(kind):
-    with pytest.raises(ValueError, match=r"Found y of type .*numbers are needed"):
-        MODELS["numbers"]().fit(TABLE, np.zeros(600, "i8").astype(kind))
-
-
-@pytest.mark.slow
-def test_numbers_may_come_as_text_or_with_more_digits():
-    model = MODELS["numbers"](noise_seed=0, random_state=0)
-    price = TABLE["price"].to_numpy(copy=True)
-    first, *others = [model.fit(TABLE, price.astype(kind)).weights_ for kind in (float, str, object, np.longdouble)]
-    assert all(np.array_equal(a, b) for found in others for a, b in zip(first, found, strict=True))
 
 
 def test_an_undeclared_label_is_quoted_nowhere():

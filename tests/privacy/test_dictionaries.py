@@ -53,7 +53,7 @@ from sklearn_dpsearch.privacy.guarantees.least_noise import gaussian_target
 from sklearn_dpsearch.privacy.selection.best_of import TheoremFive, TheoremOne, TheoremSix
 from sklearn_dpsearch.privacy.selection.subset import TheoremFour
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree
-from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
+from sklearn_dpsearch.privacy.spent import PrivacySpent
 from sklearn_dpsearch.scoring.noise import DiscreteGaussianNoise, Sensitivity
 
 RUN = DPSGD(noise_multiplier=1.1, sample_rate=0.1, steps=7)
@@ -157,13 +157,6 @@ def test_equal_guarantees_are_written_alike() -> None:
     distributions = [TheoremOne(one_run=PURE, count=Geometric(mean)) for mean in (3, 3.0)]
     for one, other in ((PureDP(epsilon=1), PureDP(epsilon=1.0)), distributions):
         assert json.dumps(one.to_dict()) == json.dumps(other.to_dict())
-
-
-def test_a_statement_holds_its_total_without_loss() -> None:
-    total = compose(RUN, PURE)
-    spent = PrivacySpent(guarantee=total, delta=1e-6, components=(Component(name="all", guarantee=total),))
-    told = json.loads(json.dumps(spent.to_dict()))
-    assert from_dict(told["guarantee"]).epsilon_at(1e-6) == spent.epsilon
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import html
 import math
 import time as clock
-from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, PrivacyError, plan
 from sklearn_dpsearch.privacy import Geometric, Logarithmic, PureDP
@@ -156,31 +152,6 @@ def test_made_up_records_decide_about_time_alone(monkeypatch):
         assert repr(after).partition(", seconds")[0] == repr(before).partition(", seconds")[0]
 
 
-def test_an_estimator_that_does_not_say_what_its_records_are_is_timed_on_examples():
-    model = make_pipeline(FunctionTransformer(np.abs), Counting())
-    given = {"n": 500, "estimator": model, "param_distributions": {"counting__shrink": [0.0]}, "time": True}
-    Counting.sizes.clear()
-    assert math.isnan(compared(**given).rows[0].seconds)
-    assert Counting.sizes == []
-    X, y = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1]
-    assert compared(**given, X_example=X, y_example=y).rows[0].seconds > 0
-    assert Counting.sizes == [500]
-
-
-def test_a_comparison_is_frozen_and_shown_as_text_html_and_frame():
-    pytest.importorskip("pandas")
-    found = compared()
-    with pytest.raises(FrozenInstanceError):
-        found.epsilon = 2.0
-    with pytest.raises(FrozenInstanceError):
-        found.rows[0].work = 2.0
-    for row in found.rows:
-        assert row.search in str(found)
-        assert html.escape(row.search) in found._repr_html_()
-    assert found.recommended.call in str(found)
-    assert list(found.to_frame()["work"]) == [row.work for row in found.rows]
-
-
 def test_markup_in_names_does_not_reach_the_page():
     found = compared()
     odd = Comparison(**{**vars(found), "left_out": {"<b>": "<script>"}})
@@ -206,23 +177,3 @@ def test_a_net_on_thirty_thousand_records_is_planned_in_seconds():
     assert found.recommended.search.startswith("subset")
     assert len(found.rows) == 4
     assert planning.MANY <= 32_561
-
-
-def test_the_reason_is_that_of_what_is_recommended():
-    from scipy.stats import uniform
-
-    few = compared(3000, 0.5)
-    assert "recommended: one fit: DPGridSearchCV(estimator, {}" in str(few)
-    assert "one fit at good defaults" in few.why
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "RULES", ((lambda n, epsilon: True, planning.GRID),))
-        other = compared(3000, 0.5, param_distributions={"shrink": uniform()})
-    assert other.recommended.search == "one fit"
-    assert "'grid', which cannot be planned here" in other.why
-
-
-def test_timing_says_that_it_runs(capsys):
-    compared(500, estimator=Counting(), time=True)
-    assert "timing one training on 500 made-up records" in capsys.readouterr().err
-    compared(500, estimator=Counting())
-    assert capsys.readouterr() == ("", "")

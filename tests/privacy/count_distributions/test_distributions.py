@@ -217,11 +217,6 @@ def test_capped_distribution_is_the_distribution_given_that_it_stays_under_the_c
     assert distribution.capped(200).capped(9).pmf(3) == pytest.approx(distribution.capped(9).pmf(3))
 
 
-def test_cap_above_the_largest_number_changes_nothing() -> None:
-    assert Fixed(3).capped(5) == Fixed(3)
-    assert Binomial(3, 0.2).capped(3) == Binomial(3, 0.2)
-
-
 # --- draws --------------------------------------------------------------------------------------------------------
 
 
@@ -323,16 +318,6 @@ def test_draws_at_a_step_are_decided_by_exact_arithmetic() -> None:
         step = int((1 - distribution.survival(1)) * mpmath.mpf(2) ** 256)
     assert draw(distribution, steps_of(distribution), step - 64) == 1
     assert draw(distribution, steps_of(distribution), step + 64) == 2
-
-
-class Scripted:
-    """A source that gives the same bits again and again."""
-
-    def __init__(self, bits: int) -> None:
-        self.bits = bits
-
-    def getrandbits(self, k: int, /) -> int:
-        return self.bits
 
 
 def test_unseeded_draws_use_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:

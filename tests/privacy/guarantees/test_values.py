@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import mpmath
 import numpy as np
 import pytest
@@ -259,18 +257,3 @@ def test_numbers_of_numpy_do_not_bring_their_precision() -> None:
         assert given_.epsilon_at(1e-6) == plain.epsilon_at(1e-6)
         assert given_ == plain
     assert GaussianDP(mu=number).renyi(2.0) == GaussianDP(mu=same).renyi(2.0)
-
-
-@pytest.mark.slow
-def test_what_was_asked_before_is_not_worked_out_again() -> None:
-    """Equal guarantees, not the same object: by their values, as nothing here comes from data."""
-
-    def seconds() -> float:
-        start = time.process_time()
-        run = DPSGD(noise_multiplier=1.234, sample_rate=0.0123, steps=777)
-        best_of(run, Geometric(7)).epsilon_at(1.23e-6)
-        compose(best_of(run, Geometric(7)), run).epsilon_at(1.23e-6)
-        return time.process_time() - start
-
-    first = seconds()
-    assert seconds() < 0.1 * first
