@@ -100,10 +100,8 @@ CONTINUOUS = {"sample_rate": uniform(0.05, 0.1), "max_steps": randint(10, 40)}
 LISTED = {"sample_rate": [0.1, 0.2], "max_steps": [10, 20]}
 
 
-@pytest.mark.parametrize("kind", SPACES)
-@pytest.mark.parametrize(
-    "varied", [pytest.param(CONTINUOUS, marks=pytest.mark.slow), LISTED], ids=["continuous", "listed"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "varied"), [("skorch", CONTINUOUS), ("mlp", LISTED)], ids=["continuous", "listed"])
 def test_rates_and_steps_may_vary_under_one_gaussian_target(kind, varied):
     make, space = SPACES[kind]
     one = DPRandomSearchCV(make(), {**space, **varied}, n_iter=Fixed(5), random_state=0, **TOTAL).fit(X, y)
