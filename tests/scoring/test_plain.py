@@ -10,7 +10,6 @@ from sklearn.metrics import get_scorer, r2_score
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import PureDP
 from sklearn_dpsearch.scoring import private_scorer
-from tests.search.toys import search_of
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(200, 3))
@@ -80,17 +79,6 @@ def test_every_search_scores_its_callers_test_data_by_the_plain_metric(kind, nam
     model, y, scorer = SCORERS[name]
     search = KINDS[kind](model, {}, scoring=scorer, random_state=0).fit(X, y)
     assert search.score(X, y) == pytest.approx(get_scorer(name)(search, X, y), rel=1e-9)
-
-
-@pytest.mark.parametrize("kind", ["grid", "doubling"])
-def test_searches_by_utilities_do_so_too(kind):
-    """On parts of private records scores are moved into [0, 1]; that bounds a record's influence, and nothing else."""
-    budget = "selection_epsilon" if kind == "grid" else "round_epsilon"
-    scorer = private_scorer("r2", y_range=(0.0, 10.0))
-    search = search_of(kind, Far(), {}, scoring=scorer, random_state=0, **{budget: 5.0})
-    found = search.fit(X, TARGET)
-    if hasattr(found, "best_estimator_"):
-        assert found.score(X, TARGET) == pytest.approx(r2_score(TARGET, found.predict(X)))
 
 
 def test_public_data_score_by_the_bounds_and_the_test_data_without_them():

@@ -339,24 +339,6 @@ def test_string_labels_in_arrays_frames_and_lists_are_scored_alike(kind, name):
         )
 
 
-def test_a_label_of_another_type_in_a_list_changes_no_other_label():
-    X = np.array([[1.0, 0, 1, 0], [1.0, 0, 1, 0], [1.0, 0, 1, 0]])
-    for odd in ("1", None, np.nan, "ash"):
-        assert private_scorer("accuracy").statistic(Reader(), X, [1, 1, odd], "zero_out") == [1]
-
-
-@pytest.mark.parametrize("large", [2**53, 2**60])
-def test_a_number_in_a_list_that_is_not_whole_makes_no_other_numbers_equal(large):
-    class Next:
-        def predict(self, X):
-            return np.full(len(X), large + 1)
-
-    X, labels = np.zeros((3, 1)), [large, large]
-    for odd in (large + 2, 0.5, np.nan, -1.0):
-        assert private_scorer("accuracy").statistic(Next(), X, [*labels, odd], "replace_one") == [0]
-    assert private_scorer("accuracy").statistic(Next(), X, [2**63, 2**60, -1], "replace_one") == [0]
-
-
 def test_sets_of_labels_must_agree_in_all():
     class Several(Reader):
         def predict(self, X):

@@ -13,7 +13,6 @@ import pytest
 from sklearn_dpsearch.privacy import (
     DPSGD,
     ZCDP,
-    ApproxDP,
     GaussianDP,
     Guarantee,
     NonPrivate,
@@ -140,18 +139,6 @@ def test_bound_holds_for_a_base_known_only_by_its_largest_loss(coarse_cells: Non
             ours, theirs = (release(side, accepted, p) for side in (one.p, one.q))
             told = ours > 0
             assert np.max(np.abs(np.log(ours[told] / theirs[told]))) <= bound.epsilon_at(0.0) + 1e-9
-
-
-@pytest.mark.slow
-def test_bound_holds_for_a_base_known_only_by_one_epsilon_and_delta(coarse_cells: None) -> None:
-    rng = np.random.default_rng(8)
-    for _ in range(brute_force.size(600, 20)):
-        one, p, epsilon = random_mechanism(rng), random_stop(rng), float(rng.uniform(0, 3))
-        delta = max(hockey_stick(one.p, one.q, epsilon), hockey_stick(one.q, one.p, epsilon))
-        if delta < 0.99:
-            bound = until_above(ApproxDP(epsilon=epsilon, delta=delta + 1e-15), p)
-            for accepted in acceptances(rng, one.p.size):
-                check(bound, one, accepted, p)
 
 
 @pytest.mark.slow
