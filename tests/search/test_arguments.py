@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 from decimal import Decimal
 from fractions import Fraction
 
@@ -147,14 +146,3 @@ def test_a_grid_that_nobody_could_run_is_refused(kind):
 @pytest.mark.parametrize("worst", [np.nan, -np.inf, 0, -5.0])
 def test_minus_infinity_is_the_worst_score_as_nan_is(kind, worst):
     assert made(kind, error_score=worst, random_state=3).fit(X, y).privacy_spent_.epsilon > 0
-
-
-def test_parameters_that_searches_share_stand_in_one_order():
-    orders = [list(inspect.signature(kind).parameters) for kind, _ in SEARCHES.values() if inspect.isclass(kind)]
-    shared = set.intersection(*map(set, orders))
-    assert len({tuple(name for name in order if name in shared) for order in orders}) == 1
-    several = [name for order in orders for name in order if name not in shared]
-    both = sorted({name for name in several if several.count(name) > 1})
-    for one, other in itertools.combinations(both, 2):
-        places = [(order.index(one), order.index(other)) for order in orders if {one, other} <= set(order)]
-        assert len({first < second for first, second in places}) < 2

@@ -222,16 +222,6 @@ def test_callbacks_on_a_step_that_is_searched_are_refused():
 
 
 @pytest.mark.slow
-def test_a_nested_search_whose_hold_out_depends_on_the_number_of_records_is_told_to_give_cv():
-    declared = GaussianDP(mu=0.2, neighboring="zero_out")
-    inner = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, n_iter=2, guarantee=declared, delta=1e-5)
-    outer = DPRandomSearchCV(inner, {"estimator__C": [0.1, 1.0]}, n_iter=2, delta=1e-5)
-    with pytest.raises(PrivacyError, match=r"differs for 600 and 300.*cv=0\.2"):
-        outer.privacy_cost(600)
-    assert outer.set_params(estimator__cv=0.2).privacy_cost(600).epsilon > 0
-
-
-@pytest.mark.slow
 def test_a_nested_search_is_refused_if_only_its_small_parts_have_another_hold_out():
     """A tenth of 3,000 records validates more of its records than 3,000 or 1,500 do, and loses more."""
     declared, scored = (GaussianDP(mu=mu, neighboring="zero_out") for mu in (0.5, 1.5))

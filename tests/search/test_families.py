@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 from joblib import parallel_config
-from scipy.stats import loguniform
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline
 
@@ -30,7 +29,6 @@ from sklearn_dpsearch.privacy import (
     best_of,
     mixture,
 )
-from sklearn_dpsearch.privacy.guarantees.least_noise import gaussian_target
 from sklearn_dpsearch.search.planning.families import families_of
 from sklearn_dpsearch.search.planning.space import Space
 from tests.search.toys import NoisyCentroids, RandomizedResponse, two_blobs
@@ -50,11 +48,6 @@ def logistic(**given):
 
 def mlp(**given):
     return DPMLPClassifier((8,), **nets(**given))
-
-
-def bayes(**given):
-    models = pytest.importorskip("diffprivlib.models")
-    return models.GaussianNB(bounds=(-1, 1), **given)
 
 
 def of_families(*models):
@@ -178,17 +171,6 @@ def test_every_search_is_calibrated_over_families_and_fits(kind):
 
 
 @pytest.mark.slow
-def test_what_a_family_was_configured_with_does_not_matter():
-    estimator, space = of_families(
-        RandomizedResponse(epsilon=20.0, neighboring="zero_out"), NoisyCentroids(epsilon=1e-4)
-    )
-    plan = planned(DPRandomSearchCV(estimator, space, n_iter=5, epsilon=2.0))
-    first, second = (as_replace_one(promise_of(d["model"][0])).epsilon for d in plan.space.dictionaries)
-    assert first == pytest.approx(second, rel=0.02)
-    assert plan.spent.epsilon <= 2.0
-
-
-@pytest.mark.slow
 def test_every_family_gets_the_noise_with_which_it_alone_would_meet_the_total():
     """So none of them is starved, and none of them is all of the cost."""
     estimator, space = of_families(logistic(), NoisyCentroids(epsilon=1e-4), mlp(max_steps=80))
@@ -197,28 +179,6 @@ def test_every_family_gets_the_noise_with_which_it_alone_would_meet_the_total():
     alone = [best_of(promise_of(model), Geometric(5)).epsilon_at(1e-4) for model in candidates]
     assert max(alone) < 1.1 * min(alone)
     assert min(alone) > 1.8
-
-
-@pytest.mark.slow
-def test_candidates_of_nets_that_vary_rate_and_steps_keep_one_target_for_changed_records():
-    estimator = Pipeline([("model", logistic())])
-    space = [
-        {"model": [logistic()], "model__max_steps": [10, 40], "model__learning_rate_factor": loguniform(0.5, 2)},
-        {"model": [NoisyCentroids()], "model__shrink": [0.0, 0.2]},
-    ]
-    plan = planned(DPRandomSearchCV(estimator, space, n_iter=5, epsilon=2.0, delta=1e-4))
-    net = plan.space.dictionaries[0]["model"][0]
-    assert (net.neighboring, net.noise_multiplier) == ("replace_one", None)
-    assert promise_of(net) == gaussian_target(net.target_mu, "replace_one")
-    assert plan.spent.epsilon <= 2.0
-
-
-@pytest.mark.slow
-def test_nets_of_one_relation_keep_it_and_their_amplification():
-    estimator, space = of_families(logistic(noise_multiplier=2.0), mlp(noise_multiplier=2.0))
-    cost = DPSubsetSearchCV(estimator, space, n_iter=15, delta=1e-4, subset_fraction=0.1).privacy_cost(400)
-    assert cost.neighboring == "zero_out"
-    assert cost.epsilon < 0.9 * best_of(promise_of(space["model"][0]), Geometric(15)).epsilon_at(1e-4)
 
 
 @pytest.mark.slow
@@ -317,11 +277,3 @@ def test_candidates_of_different_kinds_give_the_same_alone_and_together():
         apart = DPRandomSearchCV(estimator, space, n_iter=12, delta=1e-4, random_state=SEED, n_jobs=6).fit(X, y)
     assert together.best_score_ == apart.best_score_
     assert repr(together.best_params_) == repr(apart.best_params_)
-
-
-@pytest.mark.slow
-def test_diffprivlib_as_configured_and_nets_compete():
-    estimator, space = of_families(logistic(noise_multiplier=2.0), mlp(target_mu=0.5), bayes(epsilon=0.5))
-    search = DPRandomSearchCV(estimator, space, n_iter=4, delta=1e-4).fit(X, y)
-    assert search.privacy_spent_.neighboring == "replace_one"
-    assert search.score(X, y) > 0.5

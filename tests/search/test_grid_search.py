@@ -29,8 +29,6 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
 from sklearn_dpsearch.search.execution import candidate_utilities as _utilities
-from sklearn_dpsearch.search.execution.job import Job
-from sklearn_dpsearch.search.execution.randomness import Randomness
 from sklearn_dpsearch.search.strategies import sample_and_aggregate as _aggregated
 
 from .toys import NoisyCentroids, RandomizedResponse, Untouchable, some_labels, two_blobs
@@ -128,12 +126,6 @@ def test_the_default_number_of_parts_follows_its_rule():
     assert k(1000) == 20  # no more than one part for 50 records
     assert k(60) == 2
     assert search(n_parts=None).fit(X, y).n_splits_ == 4
-
-
-@pytest.mark.parametrize(("size", "parts"), [(12, 33), (40, 10), (300, 2)])
-def test_by_default_all_candidates_train_400_times_on_parts_at_most_and_on_two_parts_at_least(size, parts):
-    one = search(space={"shrink": list(np.linspace(0, 1, size))}, n_parts=None, selection_epsilon=0.3)
-    assert one._strategy().facts(10**6, False).validation.n_parts == parts
 
 
 def test_the_noise_costs_less_than_the_plan_says_and_not_much_less():
@@ -357,12 +349,6 @@ def test_no_more_than_the_reported_epsilon_is_found(relation):
     assert (0.3 if FULL else 0.1) * 2.0 < found.epsilon_lower <= found.stated_epsilon == 2.0
 
 
-@pytest.mark.slow
-def test_utilities_of_models_that_train_on_all_records_are_exposed(monkeypatch):
-    monkeypatch.setattr(_aggregated, "random_parts", everything_everywhere)
-    assert not audited(n_parts=4, training=0.05, choice=1.0, answers=False).consistent
-
-
 # --- bad input: before any data is read ---------------------------------------------------------------------------
 
 
@@ -404,18 +390,6 @@ def test_a_choice_that_costs_more_than_the_total_is_refused():
 
 
 # --- models -------------------------------------------------------------------------------------------------------
-
-
-def test_models_on_parts_have_as_many_times_less_noise_as_there_are_parts():
-    pytest.importorskip("torch")
-    from sklearn_dpsearch.nets import DPLogisticRegression
-
-    net = DPLogisticRegression(classes=[0, 1], noise_multiplier=2.0)
-    one = DPGridSearchCV(net, {"learning_rate_init": [0.1, 0.2]}, delta=1e-5, selection_epsilon=1.0, n_parts=4)
-    strategy = one._strategy()
-    plan = one._plan(strategy, 400, False, 1e-5)
-    job = Job(recipe=plan.recipe, split=strategy.split(plan, (), 400, Randomness(0)), X=X, y=y)
-    assert _utilities.less_noisy(job, [{"learning_rate_init": 0.1}])[0]["noise_multiplier"] == 0.5
 
 
 def test_draws_do_not_use_floats_of_the_utilities():

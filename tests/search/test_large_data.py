@@ -79,19 +79,6 @@ def test_a_search_over_a_file_is_the_search_over_the_array(name, tmp_path, monke
     assert released(SEARCHES[name]().fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
 
 
-def test_models_of_this_library_get_rows_and_others_get_arrays(monkeypatch):
-    class Own(DPLogisticRegression):
-        def fit(self, X, y):
-            assert isinstance(X, np.ndarray)
-            return super().fit(X, y)
-
-    adapter = SEARCHES["random"]()._strategy().adapter
-    assert adapter.takes_chosen_rows(net())
-    assert adapter.takes_chosen_rows(DPGradientBoostingClassifier({"a": (0, 1)}))
-    assert not adapter.takes_chosen_rows(Own())
-    assert not adapter.takes_chosen_rows(NoisyCentroids())
-
-
 def peak_of(fit):
     """Bytes that a fit holds at most."""
     tracemalloc.start()

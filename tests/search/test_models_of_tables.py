@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.pipeline import Pipeline
 
-from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, search_space
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.privacy import GaussianDP
 from sklearn_dpsearch.scoring.named_scorers import stated_facts
@@ -46,27 +45,6 @@ def test_every_search_goes_from_a_table_to_labels(name, classifier, regressor, s
     assert any("schema was not taken from the records" in text for text in search.privacy_spent_.assumptions)
 
 
-@pytest.mark.slow
-@EVERY_MODEL
-def test_a_regressor_is_searched_too(classifier, regressor, space):
-    search = DPRandomSearchCV(regressor(), space, n_iter=2, **{**BUDGET, "epsilon": 20.0}).fit(TABLE, TABLE["price"])
-    assert np.all((search.predict(TABLE) >= 0) & (search.predict(TABLE) <= 100))
-
-
-@pytest.mark.slow
-@EVERY_MODEL
-def test_the_space_around_a_model_needs_no_words(classifier, regressor, space):
-    search = DPRandomSearchCV(classifier(), "auto", n_iter=3, **BUDGET).fit(TABLE, TABLE["pay"])
-    assert set(search.best_params_) in ({"prior_factor"}, {"learning_rate_factor", "hidden_layer_sizes"})
-
-
-@pytest.mark.slow
-@EVERY_MODEL
-def test_a_dry_run_needs_no_records(classifier, regressor, space):
-    for model in (classifier(), regressor()):
-        assert np.isfinite(DPRandomSearchCV(model, space, **BUDGET).dry_run().score)
-
-
 @EVERY_MODEL
 def test_scorers_take_labels_and_bounds_from_the_schema(classifier, regressor, space):
     assert stated_facts(classifier()) == {"classes": ["high", "low"], "pos_label": "low"}
@@ -94,14 +72,6 @@ def test_the_search_sets_the_noise_of_candidates_under_every_relation():
         found = model.privacy_guarantee()
         assert found == GaussianDP(mu=model.target_mu, neighboring=relation)
         assert model.n_iter_ == model.max_iter
-
-
-@pytest.mark.slow
-def test_boosting_competes_with_other_families():
-    space = search_space(net(), classifier(), step="model")
-    search = DPRandomSearchCV(Pipeline([("model", net())]), space, n_iter=3, **BUDGET).fit(TABLE, TABLE["pay"])
-    assert search.privacy_spent_.neighboring == "zero_out"
-    assert search.score(TABLE, TABLE["pay"]) > 0.6
 
 
 @pytest.mark.slow

@@ -253,28 +253,6 @@ def test_neither_records_nor_losers_are_in_the_pickle(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", SPACES)
-def test_a_pipeline_of_fixed_steps_and_a_net_is_searched(kind):
-    make, space = SPACES[kind]
-    model = make_pipeline(FunctionTransformer(np.tanh), make())
-    name = model.steps[-1][0]
-    inside = {f"{name}__{key}": values for key, values in space.items()}
-    one = DPRandomSearchCV(model, inside, n_iter=3, **TOTAL).fit(X, y)
-    assert 3.95 < one.privacy_spent_.epsilon <= 4.0
-    assert set(one.best_params_) == set(inside)
-    assert one.predict(X).shape == y.shape
-
-
-def test_labels_may_be_text_and_tables_pandas():
-    pd = pytest.importorskip("pandas")
-    frame, labels = pd.DataFrame(X, columns=list("abcd")), pd.Series(np.where(y, "yes", "no"))
-    for make in (mlp, skorch_net):
-        one = make(classes=["no", "yes"], noise_multiplier=2.0)
-        one = DPRandomSearchCV(one, {"max_grad_norm": [0.5, 1.0]}, n_iter=3, delta=1e-5)
-        assert set(one.fit(frame, labels).predict(frame)) <= {"no", "yes"}
-
-
-@pytest.mark.slow
 def test_the_released_net_states_what_the_search_cost_not_its_own_training():
     base = DPMLPClassifier((4,), max_steps=5, sample_rate=0.2)
     one = DPRandomSearchCV(base, {"learning_rate_init": [0.1]}, epsilon=3.0, delta=1e-5)

@@ -223,15 +223,6 @@ def test_seeding_the_global_generator_does_not_repeat_the_noise():
     assert len(found) == 3
 
 
-def test_pandas_keeps_feature_names_and_string_labels():
-    pd = pytest.importorskip("pandas")
-    frame, labels = pd.DataFrame(X, columns=["a", "b"]), pd.Series(np.where(y == 1, "yes", "no"))
-    fitted = search().fit(frame, labels)
-    assert list(fitted.feature_names_in_) == ["a", "b"]
-    assert set(fitted.classes_) == {"yes", "no"}
-    assert set(fitted.predict(frame)) <= {"yes", "no"}
-
-
 def test_whatever_a_search_of_sklearn_passes_on_is_passed_on():
     class Everything(NoisyCentroids):
         pass

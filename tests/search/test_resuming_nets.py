@@ -153,25 +153,6 @@ def test_a_training_that_was_cut_off_goes_on_at_its_last_step(name, tmp_path, mo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", ["cut short", "other bytes", "gone", "another machine"])
-def test_a_state_that_is_of_no_use_costs_time_and_nothing_else(damage, tmp_path, monkeypatch):
-    make, folder = (lambda **more: SEARCHES["random"](random_state=5, **more)), tmp_path / "checkpoint"
-    expected, total = uninterrupted(make)
-    killed(make, folder, 5)
-    (state,) = folder.glob(f"{GOING}*")
-    if damage == "gone":
-        state.unlink()
-    elif damage == "another machine":
-        monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "ABACUS")
-    else:
-        held = state.read_bytes()
-        state.write_bytes(held[: len(held) // 2] if damage == "cut short" else held[:-9] + bytes(9))
-    steps = counted(monkeypatch)
-    assert released(make(checkpoint=folder).fit(X, y)) == expected
-    assert len(steps) == total
-
-
-@pytest.mark.slow
 def test_without_a_seed_two_attempts_from_one_folder_release_the_same(tmp_path):
     make, folder = SEARCHES["random"], tmp_path / "checkpoint"
     killed(make, folder, 5)

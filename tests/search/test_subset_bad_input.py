@@ -31,11 +31,6 @@ def test_a_fraction_outside_of_zero_and_one_is_refused(fraction):
     refused(ValueError, "'subset_fraction'.*Got", subset_fraction=fraction)
 
 
-@pytest.mark.parametrize(("found", "meant"), [("rset", "rest"), ("al", "all"), ("All", "all")])
-def test_a_misspelt_train_on_is_told_what_was_meant(found, meant):
-    refused(ValueError, f"train_on={found!r}; 'rest'.*is needed. Did you mean {meant!r}", train_on=found)
-
-
 @pytest.mark.parametrize(
     ("extrapolate", "match"),
     [
@@ -57,11 +52,6 @@ def test_a_word_cannot_grow_in_proportion():
     space = {"solver": ["sgd"]}
     refused(ValueError, "'linear' and the value 'sgd', which is not a number", Watching(), space,
             extrapolate={"solver": "linear"})  # fmt: skip
-
-
-def test_a_rule_that_fails_says_how_it_was_called():
-    refused(ValueError, r"extrapolate\['shrink'\]\(0.\d, 30, 30\) failed: (float )?division by zero", n_iter=3,
-            extrapolate={"shrink": lambda value, n_tune, n_final: value / 0})  # fmt: skip
 
 
 @pytest.mark.parametrize("rule", ["linear", lambda value, n_tune, n_final: 5.0])

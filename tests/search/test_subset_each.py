@@ -59,13 +59,6 @@ def test_without_a_list_there_is_nothing_to_run_once():
     assert not SEEN
 
 
-def test_the_plan_says_so(capsys):
-    (part,) = each(validate_on="subset").privacy_cost(400).components
-    assert "the best of 2 candidates, each of which runs once" in part.name
-    each(verbose=1, validate_on="subset").fit(IDS, y)
-    assert "each of 2 candidates once; the whole fit costs" in capsys.readouterr().out
-
-
 # --- what it costs ------------------------------------------------------------------------------------------------
 
 

@@ -476,26 +476,6 @@ def test_a_net_with_a_batch_size_keeps_the_rate_of_all_records_on_parts(nets):
 
 
 @pytest.mark.slow
-def test_candidates_that_vary_rate_and_steps_share_one_calibrated_target(nets):
-    space = {"sample_rate": [0.05, 0.2], "max_epochs": [2, 4]}
-    one = net_search(nets, space, epsilon=2.0).fit(X, y)
-    assert 1.99 < one.privacy_spent_.epsilon <= 2.0
-    assert one.final_params_ == one.best_params_
-    assert one.best_estimator_.target_mu > 0
-
-
-@pytest.mark.slow
-def test_a_warm_net_goes_on_and_repeats_with_a_seed(nets):
-    def weights():
-        net = {"noise_multiplier": 2.0}
-        one = net_search(nets, net=net, warm_start=True, random_state=5).fit(X, y)
-        assert one.best_estimator_.privacy_spent_ is one.privacy_spent_
-        return one.best_estimator_.coef_.tolist()
-
-    assert weights() == weights()
-
-
-@pytest.mark.slow
 def test_a_warm_net_starts_where_the_winner_ended(nets):
     """The final training does not move: the cold one stays at zero, the warm one where it started."""
     digits, labels = load_digits(return_X_y=True)
@@ -508,23 +488,6 @@ def test_a_warm_net_starts_where_the_winner_ended(nets):
 
     assert largest(False) < 1e-4
     assert largest(True) > 0.1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
-def test_a_module_of_ones_own_is_searched_warm(nets, optimizer):
-    pytest.importorskip("skorch")
-    import torch
-
-    net = nets.DPNeuralNetClassifier(
-        torch.nn.Linear, module__in_features=2, module__out_features=2, classes=[0, 1], sample_rate=0.1, max_steps=10,
-        optimizer=getattr(torch.optim, optimizer), noise_multiplier=2.0,
-    )  # fmt: skip
-    one = search(net, {"lr": [0.1], "max_grad_norm": [1.0]}, warm_start=True, delta=1e-5, n_iter=2)
-    one.fit(X.astype(np.float32), y)
-    assert one.final_params_ == {"lr": pytest.approx(0.1 * (7 / 3 if optimizer == "SGD" else 1)), "max_grad_norm": 1.0}
-    assert one.best_estimator_.lr == one.final_params_["lr"]
-    assert one.best_estimator_.privacy_spent_ is one.privacy_spent_
 
 
 # --- which share of the records tunes -----------------------------------------------------------------------------

@@ -107,28 +107,6 @@ def test_spaces_of_steps_are_put_together_under_their_names():
     assert search_space(model, grid=True) == [{"dplogisticregression__learning_rate_factor": [0.8, 1.0, 1.25]}]
 
 
-def test_models_of_diffprivlib_have_spaces_too():
-    models = pytest.importorskip("diffprivlib.models")
-    assert search_space(models.DecisionTreeClassifier(), grid=True) == [{"max_depth": [5, 3, 8]}]
-    assert search_space(models.LogisticRegression(C=2.0), grid=True) == [{"C": [0.02, 0.2, 2.0]}]
-    found = [one["C"] for one in drawn(search_space(models.LogisticRegression()))]
-    assert 0.01 <= min(found) < 0.05 < 0.2 < max(found) <= 1.0
-    with pytest.raises(PrivacyError, match=r"GaussianNB.*none is worth a search.*compete"):
-        search_space(models.GaussianNB())
-
-
-@pytest.mark.slow
-def test_families_with_spaces_of_their_own_are_drawn_equally_often():
-    models = pytest.importorskip("diffprivlib.models")
-    kinds = DPLogisticRegression(), DPMLPClassifier(), models.GaussianNB()
-    found = drawn(search_space(*kinds, step="model"), 3000)
-    names = [type(one["model"]).__name__ for one in found]
-    assert [names.count(type(kind).__name__) / 3000 for kind in kinds] == pytest.approx([1 / 3] * 3, abs=0.04)
-    assert not any(name.startswith("model__") for one in found if one["model"] is kinds[2] for name in one)
-    whole = search_space(*kinds, step="model", grid=True)
-    assert sum(np.prod([len(values) for values in one.values()]) for one in whole) == 3 + 6 + 1
-
-
 class NoisyWithout(NoisyCentroids):
     """Suggests nothing."""
 

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -77,14 +73,3 @@ def test_no_worker_is_without_a_task_and_none_has_too_many():
     assert number_of_tasks(1000, 1, together=True) == 1
     assert sum(block_sizes(10, 1)) >= 30
     assert len(block_sizes(1000, 1)) < 20
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
-def test_estimators_of_a_script_run_in_workers(backend):
-    script = Path(__file__).with_name("of_a_script.py")
-    environment = {**os.environ, "PYTHONPATH": str(script.parents[2])}
-    done = subprocess.run(
-        [sys.executable, str(script), backend], capture_output=True, text=True, timeout=200, env=environment
-    )
-    assert (done.stdout, done.returncode) == ("Mine()\n", 0), done.stderr

@@ -31,7 +31,6 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.mechanisms.doubling_walk import AboveThreshold
 from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds
-from sklearn_dpsearch.search.execution import runs as _runs
 from sklearn_dpsearch.search.execution.job import Job
 from sklearn_dpsearch.search.threshold_search import doubling as _doubling
 from sklearn_dpsearch.search.threshold_search import search as _threshold
@@ -486,25 +485,6 @@ def audited_until(reveal=lambda one: one.found_, runs=4 * RUNS, epsilon=1.0, n_i
 def test_no_more_than_the_reported_epsilon_of_stopping_is_found():
     found = audited_until()
     assert (0.1 if FULL else 0.0) < found.epsilon_lower <= found.stated_epsilon < 1.8
-
-
-@pytest.mark.slow
-def test_a_revealed_number_of_runs_is_exposed(monkeypatch):
-    ran = []
-
-    def counting(*args, **kwargs):
-        ran.append(1)
-        return honest(*args, **kwargs)
-
-    honest = _runs.run_several
-    monkeypatch.setattr(_runs, "run_several", counting)
-
-    def number(_):
-        many = len(ran) >= 5
-        ran.clear()
-        return many
-
-    assert not audited_until(number, epsilon=1.5, n_iter=20).consistent
 
 
 def test_an_account_that_forgets_the_threshold_noise_is_caught(monkeypatch):
