@@ -118,14 +118,6 @@ def test_a_clone_starts_from_the_same_parameters_at_the_same_cost():
     assert len(second.partial_fit(X, y).privacy_spent_.components) == 3
 
 
-@pytest.mark.slow
-def test_nets_fitted_together_add_to_what_their_parameters_cost():
-    module = net().fit(X, y).module_
-    found = DPNeuralNetClassifier.fit_together([net(module), net(module), net()], X, y)
-    assert [len(one.privacy_spent_.components) for one in found] == [2, 2, 1]
-    assert found[0].privacy_spent_.epsilon == pytest.approx(twice(), rel=1e-9)
-
-
 def test_a_new_module_costs_its_own_training_alone():
     one = net().fit(X, y)
     assert one.fit(X, y).privacy_spent_.epsilon == one.privacy_guarantee().epsilon_at(1e-5)
@@ -353,9 +345,3 @@ def test_the_seed_of_the_noise_stays_behind(make):
     )
     assert "void" in str(one.privacy_spent_)
     assert "void" in one.privacy_spent_._repr_html_()
-
-
-def test_a_search_releases_no_seed():
-    given = net(noise_seed=7, noise_multiplier=2.0, target_epsilon=None, target_delta=None)
-    done = DPRandomSearchCV(given, {"lr": [0.1, 0.5]}, n_iter=2, delta=1e-5, random_state=0).fit(X, y)
-    assert done.best_estimator_.get_params()["noise_seed"] is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 
 pytest.importorskip("torch")
@@ -17,8 +16,6 @@ from sklearn_dpsearch.nets import (
     DPMLPClassifier,
     DPMLPRegressor,
     DPNeuralNetClassifier,
-    DPTabularClassifier,
-    DPTabularEnsembleClassifier,
 )
 from sklearn_dpsearch.nets.estimators import base
 from sklearn_dpsearch.nets.estimators.settings import settings_of
@@ -201,16 +198,6 @@ def test_nothing_of_the_persons_stays():
     assert set(vars(one)) == set(vars(NETS["logistic"]().fit(X, y)))
     with pytest.raises(ValueError, match=r"groups of shape \(7,\) for 180 records"):
         one.fit(X, y, groups=names[:7])
-
-
-@pytest.mark.slow
-def test_nets_for_data_frames_and_their_means_with_boosting_take_persons():
-    X, y, groups = table()
-    frame, schema = pd.DataFrame(X, columns=list("abcd")), dict.fromkeys("abcd", (-3.0, 3.0))
-    net = DPTabularClassifier(schema, classes=[0, 1], **SOME).fit(frame, y, groups=groups)
-    mean = DPTabularEnsembleClassifier(schema, classes=[0, 1], target_mu=1.0, noise_seed=0).fit(frame, y, groups=groups)
-    assert {one.privacy_spent_.unit for one in (net, mean, mean.net_, mean.boosting_)} == {"person"}
-    assert mean.score(frame, y) > 0.5
 
 
 SEARCHES = {

@@ -267,24 +267,6 @@ def test_training_on_goes_on_from_the_same_net_alone(tmp_path, at_every_step):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["momentum", "adam", "nesterov"])
-def test_training_on_goes_on_with_what_the_optimizer_had_kept_before(kind, tmp_path, at_every_step):
-    stored = pickle.dumps(NETS[kind](random_state=1).fit(X, y))
-
-    def loaded(**more):
-        return pickle.loads(stored).set_params(noise_seed=7, **more)
-
-    with power_cut(9):
-        loaded(checkpoint=tmp_path / "c").partial_fit(X, y)
-    forgetful = loaded(checkpoint=tmp_path / "c")
-    forgetful.optimizer_memory_ = {}
-    with pytest.raises(PrivacyError, match="other initial parameters or states of the optimizer"):
-        forgetful.partial_fit(X, y)
-    found = loaded(checkpoint=tmp_path / "c").partial_fit(X, y)
-    assert torch.equal(parameters(found), parameters(loaded().partial_fit(X, y)))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("make", [table_net, skorch_net])
 def test_clones_copies_and_pickles_carry_the_name_of_the_folder_and_nothing_of_it(make, tmp_path, at_every_step):
     one = cut_off(make, tmp_path / "c")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import pickle
 
 import numpy as np
@@ -117,27 +116,6 @@ def test_groups_respect_the_memory_allowed():
     for most, largest in [(10_000, 10), (95, 5), (38, 2), (1, 1)]:
         groups = module_under_test._groups(tasks, records(), most)
         assert max(len(group) for group in groups) == largest
-
-
-class Limited(Residual):
-    """An attribute that neither the text of the module nor made-up records show."""
-
-    def __init__(self, limit):
-        super().__init__()
-        self.limit = limit
-
-    def forward(self, inputs):
-        return super().forward(inputs.clamp(-self.limit, self.limit) / 1000)
-
-
-def test_nets_that_differ_in_an_attribute_are_trained_as_alone():
-    kept = Records.of(records().inputs[:-1] * 1000, records().targets[:-1], CPU)
-    limits = functools.partial(Limited, 300.0), functools.partial(Limited, 5000.0)
-    found = [[training(seeded(make), seed=1) for make in limits] for _ in range(2)]
-    for one in found[0]:
-        train(one, kept, max_physical_batch=1000)
-    assert all(train_together(found[1], kept, max_physical_batch=1000))
-    same([flat(one.module) for one in found[1]], [flat(one.module) for one in found[0]])
 
 
 def normed():

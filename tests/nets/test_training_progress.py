@@ -6,14 +6,13 @@ import io
 import sys
 import time
 
-import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("skorch")
 import torch
 
-from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier, training_progress
+from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier
 from sklearn_dpsearch.nets.stack import Stack
 
 from .toys import table
@@ -82,24 +81,6 @@ def test_a_line_that_cannot_be_written_ends_no_training(stream, monkeypatch):
 def test_nets_that_train_together_show_nothing(capfd):
     assert all(DPMLPClassifier.fit_together([net(), net(sample_rate=0.1), net(solver="adam")], X, y))
     assert capfd.readouterr() == ("", "")
-
-
-def test_long_trainings_are_looked_at_twice_a_second(monkeypatch):
-    """So that neither the line nor a checkpoint has to wait for a whole block of batches drawn ahead."""
-    now, looks = [0.0], []
-    training = type("Training", (), {"done": 0, "tasks": [None]})()
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    one = training_progress.TrainingProgress("Net", 10_000)
-    monkeypatch.setattr(one, "look", lambda _: looks.append(now[0]))
-    everybody = training_progress.Watchers([one])
-    everybody.begin(training)
-    while training.done < 10_000:
-        training.done += everybody.patience
-        now[0] += 0.01 * everybody.patience
-        everybody.look(training)
-    gaps = np.diff(looks)
-    assert gaps.max() <= 0.51
-    assert np.median(gaps) > 0.4
 
 
 @pytest.mark.parametrize("verbose", [2, -1, "yes", None, 0.5])

@@ -139,19 +139,6 @@ def test_the_statement_says_first_whose_gradients_they_are():
     assert not any("Opacus" in text for text in net.set_params(engine="auto").privacy_assumptions())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["cnn", "lstm", "attention"])
-def test_a_net_of_layers_that_opacus_knows_is_fitted(name):
-    make, shape = NETS[name]
-    X, y = some(shape, 60)
-    net = DPNeuralNetClassifier(make(), engine="opacus", noise_multiplier=1.0, classes=[0, 1, 2], **RATE)
-    net.fit(X.numpy(), y.numpy())
-    assert net.predict_proba(X.numpy()).shape == (60, 3)
-    assert "Opacus" in net.privacy_spent_.assumptions[0]
-    assert type(net.module_) is type(make())
-    assert all(parameter.grad is None and vars(parameter) == {} for parameter in net.module_.parameters())
-
-
 def test_other_nets_take_the_engine_too():
     X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
     for kind, y in ((DPNeuralNetRegressor, X[:, 0]), (DPNeuralNetBinaryClassifier, (X[:, 0] > 0).astype(int))):

@@ -73,15 +73,6 @@ def test_logits_are_averaged(target):
     assert model.score(TABLE, TABLE[target]) > 0.75
 
 
-@pytest.mark.slow
-def test_predicted_numbers_are_averaged_inside_of_the_bounds():
-    model = regressor().fit(TABLE, TABLE["price"])
-    net, boosting = (one.predict(TABLE) for one in (model.net_, model.boosting_))
-    np.testing.assert_allclose(model.predict(TABLE), model.net_weight_ * net + (1 - model.net_weight_) * boosting)
-    assert model.predict(TABLE).min() >= 0
-    assert model.score(TABLE, TABLE["price"]) > 0.5
-
-
 @pytest.mark.parametrize(
     ("signal", "weight"), [(1.0, 0.1), (1e3, 0.25), (4e3, 0.5), (1e4, 0.5), (4e4, 0.25), (1e9, 0.1)]
 )

@@ -6,7 +6,6 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 pytest.importorskip("torch")
@@ -73,29 +72,6 @@ def test_the_records_are_those_of_the_encoder_with_bins_last():
     assert one.module_.deep[0].in_features == len(plain)
     found = torch.cat(list(one.records_of(one).blocks(TABLE))).numpy()
     np.testing.assert_array_equal(found, encoder.fit_transform(TABLE)[:, one.records_of(one).order].astype(np.float32))
-
-
-@pytest.mark.slow
-def test_other_columns_and_their_order_do_not_matter():
-    one = classifier(noise_seed=0, random_state=0).fit(TABLE, TABLE["pay"])
-    other = clone(one).set_params(noise_seed=0).fit(TABLE[["job", "age"]], TABLE["pay"])
-    assert torch.equal(parameters(one), parameters(other))
-    assert list(one.feature_names_in_) == list(other.feature_names_in_) == ["age", "job"]
-    assert one.n_features_in_ == 2
-    np.testing.assert_array_equal(one.predict_proba(TABLE), one.predict_proba(TABLE[["job", "age"]]))
-
-
-@pytest.mark.slow
-def test_polars_and_arrays_without_names_give_the_same():
-    one = classifier(noise_seed=0, random_state=0).fit(TABLE, TABLE["pay"])
-    array = TABLE[["age", "job"]].to_numpy(dtype=object)
-    other = clone(one).set_params(noise_seed=0).fit(array, TABLE["pay"].to_numpy())
-    assert torch.equal(parameters(one), parameters(other))
-    assert not hasattr(other, "feature_names_in_")
-    pl = pytest.importorskip("polars")
-    frame = pl.DataFrame({name: TABLE[name].to_list() for name in TABLE})
-    third = clone(one).set_params(noise_seed=0).fit(frame, frame["pay"])
-    assert torch.equal(parameters(one), parameters(third))
 
 
 # --- errors ----------------------------------------------------------------------------------------------------

@@ -414,10 +414,3 @@ def test_no_label_of_a_batch_changes_another(last):
         for one in (labels, [*labels[:-1], last])
     ]
     assert torch.equal(parameters(nets[0]), parameters(nets[1]))
-
-
-def test_no_record_of_a_list_makes_integers_or_fractions_of_others():
-    rows = np.round(10 * X).tolist()
-    nets = [seeded().fit(one, y) for one in (rows, [[int(v) for v in rows[0]], *rows[1:]])]
-    assert torch.equal(parameters(nets[0]), parameters(nets[1]))
-    assert not nets[1].takes_integers_

@@ -21,7 +21,7 @@ from sklearn_dpsearch.nets import (
     DPNeuralNetMultiLabelClassifier,
 )
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
+from sklearn_dpsearch.scoring import private_scorer
 
 from ..toys import flat
 
@@ -128,15 +128,6 @@ def test_a_weight_of_the_positive_label_is_a_constant():
     assert float(moved.norm()) <= 0.5001  # the mean of clipped gradients
 
 
-def test_candidates_are_trained_together_as_alone():
-    seeds = [{"noise_seed": i, "random_state": i} for i in range(3)]
-    together = DPNeuralNetBinaryClassifier.fit_together([binary(Flat, **seed) for seed in seeds], X, y)
-    for one, seed in zip(together, seeds):
-        torch.testing.assert_close(
-            flat(one.module_), flat(binary(Flat, **seed).fit(X, y).module_), rtol=1e-5, atol=1e-6
-        )
-
-
 @pytest.mark.parametrize(
     ("changed", "match"),
     [
@@ -226,18 +217,6 @@ def test_scorers_of_two_classes_work_in_searches(scoring):
     found = search(binary(), scoring=scoring).fit(X, y)
     assert found.predict(X).shape == (160,)
     assert found.privacy_spent_.epsilon <= 30.0
-
-
-def one_minus_hamming(truth, predicted):
-    return (truth == predicted).mean(axis=1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scoring", [None, "accuracy", make_private_scorer(one_minus_hamming, lower=0.0, upper=1.0)])
-def test_scorers_of_several_labels_work_in_searches(scoring):
-    found = search(labelled(classes=["a", "b", "c"], **LONG), scoring=scoring).fit(X, many)
-    assert found.predict(X).shape == (160, 3)
-    assert found.best_score_ > 0.3
 
 
 @pytest.mark.parametrize(

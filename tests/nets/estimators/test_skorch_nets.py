@@ -21,8 +21,6 @@ from torch import nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau, StepLR
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor, stack
-from sklearn_dpsearch.nets.engines import engine_choice, losses
-from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.privacy import (
     LeakingEstimatorError,
     PrivacyError,
@@ -131,13 +129,6 @@ def test_numbers_of_every_kind_are_taken(convert):
     assert next(one.module_.parameters()).dtype is torch.float32
 
 
-def test_integers_train_and_predict_as_the_same_numbers_in_floating_point(one_noise):
-    whole = np.round(X * 5).astype(int)
-    found = [net(noise_seed=1, random_state=1).fit(given, y) for given in (whole, whole.astype(float))]
-    assert torch.equal(*[parameters(one) for one in found])
-    np.testing.assert_array_equal(*[one.predict_proba(whole) for one in found])
-
-
 class Tokens(nn.Module):
     def __init__(self):
         super().__init__()
@@ -169,15 +160,6 @@ def test_labels_are_in_the_declared_order_even_if_some_never_occur():
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-5)
     np.testing.assert_array_equal(one.predict(X), one.classes_[probabilities.argmax(axis=1)])
     assert one.score(X, names) > 0.6
-
-
-@pytest.mark.slow
-def test_it_learns():
-    one = net(noise_multiplier=0.5, sample_rate=0.3, max_steps=150, noise_seed=0, random_state=0).fit(X, y)
-    assert one.score(X, y) > 0.85
-    values = X[:, 0] * 0.5
-    fitted = regressor(noise_multiplier=0.5, sample_rate=0.3, max_steps=200, lr=0.2, noise_seed=0, random_state=0)
-    assert fitted.fit(X, values).score(X, values) > 0.5
 
 
 def test_a_regressor_predicts_in_the_shape_it_was_given():
@@ -229,23 +211,6 @@ def test_nllloss_is_trained_as_skorch_trains_it():
     torch.testing.assert_close(parameters(one.fit(X, y)), expected, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(one.predict_proba(X).sum(axis=1), 1.0, rtol=1e-5)
     assert one.score(X, y) > 0.6
-
-
-@pytest.mark.slow
-def test_nllloss_takes_the_fast_way_and_is_trained_in_stacks():
-    """With weights of the classes too, which are constants."""
-    weights = torch.tensor([1.0, 3.0])
-    module, criterion = Probable(), losses.OfProbabilities(nn.NLLLoss(reduction="sum", weight=weights))
-    rows, labels = torch.randn(8, 4), torch.arange(8) % 2
-    choice = engine_choice.choose(module, criterion, rows, labels)
-    assert type(choice.engine(module, criterion, torch.device("cpu"))) is LinearEngine
-    assert choice.stack_key(criterion) is not None
-    nets = [
-        net(Probable, criterion=nn.NLLLoss, criterion__weight=weights, noise_seed=i, random_state=i) for i in (0, 1)
-    ]
-    alone = [parameters(copy.deepcopy(one).fit(X, y)) for one in nets]
-    for one, expected in zip(DPNeuralNetClassifier.fit_together(nets, X, y), alone):
-        torch.testing.assert_close(parameters(one), expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("module", [Probable, nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))])
@@ -478,17 +443,6 @@ def test_pickles_and_copies_predict_the_same_and_go_on_training():
         again.partial_fit(X, y)
         assert again.privacy_spent_.epsilon > one.privacy_spent_.epsilon
     assert len(one.privacy_spent_.components) == 1
-
-
-def test_saved_parameters_fit_a_plain_module(tmp_path):
-    one = net().fit(X, y)
-    one.save_params(f_params=tmp_path / "parameters.pt")
-    plain = Small()
-    plain.load_state_dict(torch.load(tmp_path / "parameters.pt", weights_only=True))
-    assert torch.equal(flat(plain), parameters(one))
-    other = net().initialize()
-    other.load_params(f_params=tmp_path / "parameters.pt")
-    np.testing.assert_array_equal(other.predict(X), one.predict(X))
 
 
 class Remembering(nn.CrossEntropyLoss):
@@ -757,21 +711,6 @@ def test_weights_of_records_and_other_arguments_of_fit_are_refused():
 
 
 # --- many at once -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_nets_fitted_together_are_the_nets_fitted_alone():
-    def nets():
-        return [
-            net(noise_seed=i, random_state=i, lr=0.1 * (i + 1), max_steps=5 + i, module__width=5 + i % 2)
-            for i in range(6)
-        ]
-
-    together = DPNeuralNetClassifier.fit_together(nets(), X, y)
-    for one, other in zip(together, nets()):
-        torch.testing.assert_close(parameters(one), parameters(other.fit(X, y)), rtol=1e-5, atol=2e-6)
-        assert tuple(one.privacy_spent_) == tuple(other.privacy_spent_)
-        assert (one.n_steps_, one.noise_multiplier_) == (other.n_steps_, other.noise_multiplier_)
 
 
 @pytest.mark.slow
