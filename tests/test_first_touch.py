@@ -97,15 +97,3 @@ def test_a_search_over_an_embedding_is_rehearsed_with_tokens_that_it_knows(dtype
     tokens = RNG.integers(0, 30, (80, 4)).astype(dtype)
     search = DPRandomSearchCV(tokens_net(noise_multiplier=None), {"lr": [0.1, 0.5]}, n_iter=2, epsilon=5.0, delta=1e-4)
     assert search.fit(tokens, Y).predict(tokens).shape == (80,)
-
-
-def test_made_up_tokens_fit_the_smallest_embedding():
-    class Two(nn.Module):
-        def __init__(self, few=5):
-            super().__init__()
-            self.many, self.few = nn.Embedding(30, 3), nn.Embedding(few, 3)
-
-    assert net(Two).n_tokens() == 5
-    assert net(Two, module__few=3).n_tokens() == 3
-    assert net(Two()).n_tokens() == 5
-    assert net().n_tokens() is None

@@ -17,7 +17,6 @@ pytest.importorskip("diffprivlib")
 from diffprivlib.mechanisms import GeometricTruncated, LaplaceBoundedDomain, PermuteAndFlip
 from diffprivlib.mechanisms.vector import Vector
 from diffprivlib.models import (
-    KMeans,
     LinearRegression,
 )
 from diffprivlib.validation import clip_to_bounds
@@ -260,12 +259,6 @@ def test_linear_regression_spends_more_than_epsilon_on_its_means():
     assert sum(spent) + (1 - 1 / 3) == pytest.approx(1 + 1 / 3)
 
 
-def test_k_means_keeps_an_exact_sum_of_squares():
-    X = np.random.default_rng(0).uniform(0, 1, (50, 1))
-    model = KMeans(n_clusters=2, bounds=(0, 1), epsilon=0.1).fit(X)
-    assert model.inertia_ == pytest.approx(((X - model.cluster_centers_[model.labels_]) ** 2).sum(), rel=1e-12)
-
-
 def leaf_values(fitted):
     return fitted.tree_.__getstate__()["values"]
 
@@ -296,43 +289,6 @@ def test_nearly_equal_bounds_are_clipped_to_the_widest():
     assert clipped[0, 0] > upper[0] + 0.004
     refused(LeakingEstimatorError, bayes(bounds=(lower, upper)), "np.allclose")
     assert promise(bayes(bounds=([0.0, 0.0], [1.0, 2.0]))).epsilon == pytest.approx(2.0)
-
-
-def bingham_constant(values):
-    low, high = 1.0, float(len(values))
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (low, middle) if np.sum(1 / (middle + 2 * values)) <= 1 else (middle, high)
-    return high
-
-
-@pytest.mark.parametrize(("divided", "low", "high"), [(False, 0.2, 0.5), (True, 8.0, math.inf)])
-def test_one_record_changes_a_component_far_beyond_its_epsilon(divided, low, high):
-    """Two tied directions, one record moved from one to the other; densities integrated over the sphere."""
-    features, epsilon, size = 30, 1.0, 4000
-    nodes, weights = np.polynomial.legendre.leggauss(200)
-    nodes, weights = (nodes + 1) / 2, weights / 2
-    outside, jacobian = nodes**4, 4 * nodes**3  # outside: squared length outside the plane, mostly near 0
-    t = np.linspace(0, 2 * np.pi, 401)[:-1]
-
-    def distribution(first, second):
-        top = max(first, second)
-        values = epsilon / 4 * np.array([top - first, top - second, *[top] * (features - 2)])
-        constant = bingham_constant(values)
-
-        def log_density(r, t):
-            s = r * (values[0] * np.cos(t) ** 2 + values[1] * np.sin(t) ** 2) + (1 - r) * values[2]
-            return -s - (features * np.log1p(2 * s / constant) if divided else 0)
-
-        grid, angle = np.meshgrid(outside, t, indexing="ij")
-        inside = log_density(1 - grid, angle) + (features - 4) / 2 * np.log(grid)
-        mass = (np.exp(inside - inside.max()) * (weights * jacobian)[:, None]).mean(axis=1).sum()
-        return lambda r, t: log_density(r, t) - math.log(mass) - inside.max()
-
-    one, other = distribution(size, size), distribution(size + 1, size - 1)
-    t = np.linspace(0, np.pi / 2, 20)
-    worst = max(np.abs(one(r, t) - other(r, t)).max() for r in np.linspace(0, 1, 11))
-    assert low * epsilon <= worst <= high * epsilon
 
 
 # --- audits ----------------------------------------------------------------------------------------------------------

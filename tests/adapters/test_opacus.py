@@ -32,12 +32,10 @@ from sklearn_dpsearch.adapters.skorch_nets import SkorchAdapter, holds_data
 from sklearn_dpsearch.privacy import (
     DPSGD,
     Fixed,
-    Geometric,
     LeakingEstimatorError,
     PrivacyError,
     UnknownGuaranteeError,
 )
-from sklearn_dpsearch.search.execution.randomness import Randomness
 
 from . import opacus_nets as nets
 from .opacus_nets import blobs, net
@@ -232,13 +230,6 @@ def test_a_training_as_planned_passes(kind):
 
 
 @pytest.mark.slow
-def test_noise_that_opacus_calibrates_is_at_least_the_planned_noise():
-    model = trained(net(nets.ByEpsilon))
-    OPACUS.finish(model)
-    assert history_of(model.optimizer_)[0][0] > plan_of(model, None).noise
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
@@ -417,19 +408,6 @@ def test_a_net_of_a_script_comes_back_as_the_same_class():
         [sys.executable, str(script), "2"], capture_output=True, text=True, timeout=300, env=environment
     )
     assert (done.stdout, done.returncode) == ("True True [] (500,)\n", 0), done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.processes
-def test_a_release_of_two_runs_has_the_form_of_a_release_of_nine():
-    def released(k):
-        seed = next(seed for seed in range(10**6) if Geometric(4).sample(Randomness(seed).bits) == k)
-        search = DPRandomSearchCV(net(nets.Own, noise_multiplier=2.0), SPACE, n_iter=4, delta=1e-4, random_state=seed)
-        model = search.fit(X, y).best_estimator_
-        kinds = [type(one).__name__ for one in parts(model, [])]
-        return kinds, sorted(vars(model)), sorted(vars(search)), len(pickle.dumps(vars(model)))
-
-    assert released(2) == released(9)
 
 
 @pytest.mark.slow

@@ -109,36 +109,6 @@ def test_class_weights_move_the_logits_and_nothing_else():
     assert shift == pytest.approx([0.0, np.log(2.0), 0.0])
 
 
-@pytest.mark.slow
-def test_importances_are_shares_and_name_what_matters():
-    for name, make in MODELS.items():
-        model = make(parts=8, random_state=0, noise_seed=0)
-        model.fit(TABLE, TABLE[model.target])
-        found = dict(zip(model.feature_names_in_, model.feature_importances_))
-        assert sum(found.values()) == pytest.approx(1.0)
-        assert min(found.values()) >= 0
-        largest = sorted(found, key=found.get)[-2 if name == "three classes" else -1 :]
-        assert set(largest) == ({"age", "job"} if name == "three classes" else {"age"})
-
-
-def test_other_columns_and_their_order_do_not_matter(kind):
-    model, names = FITTED[kind], ["shop", "since", "job", "wealth", "age"]
-    other = clone(model).set_params(random_state=0, noise_seed=0).fit(TABLE[names], TABLE[model.target])
-    assert list(other.feature_names_in_) == list(model.feature_names_in_) == sorted(names, key=list(SCHEMA).index)
-    np.testing.assert_array_equal(model.predict(TABLE), other.predict(TABLE[names]))
-
-
-def test_arrays_and_polars_give_the_same(kind):
-    model = FITTED[kind]
-    array = TABLE[list(model.feature_names_in_)].to_numpy(dtype=object)
-    other = clone(model).set_params(random_state=0, noise_seed=0).fit(array, TABLE[model.target].to_numpy())
-    assert not hasattr(other, "feature_names_in_")
-    np.testing.assert_array_equal(model.predict(TABLE), other.predict(array))
-    pl = pytest.importorskip("polars")
-    frame = pl.DataFrame({name: TABLE[name].to_numpy() for name in model.feature_names_in_}, strict=False)
-    np.testing.assert_array_equal(model.predict(TABLE), model.predict(frame))
-
-
 def test_missing_and_unknown_values_are_predicted(kind):
     found = FITTED[kind].predict(TABLE.assign(age=None, job="never seen", since=None, shop=None, wealth=np.inf))
     assert len(found) == 600

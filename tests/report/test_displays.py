@@ -7,12 +7,9 @@ from datetime import date
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import (
     ApproxDP,
     GaussianDP,
@@ -202,23 +199,6 @@ def test_boosting_has_curves_and_a_band_and_says_where_they_are_not_all(most, ax
     band = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert band.max() == pytest.approx((shape.effects[0] + shape.noise[0]).max())
     assert display.partial == (most > 1) == bool(ax.get_title(loc="left"))
-
-
-@pytest.mark.parametrize("private", [True, False])
-def test_a_pipeline_of_an_encoder_and_a_linear_model_has_shapes(private, ax):
-    pytest.importorskip("torch")
-    from sklearn_dpsearch.nets import DPLogisticRegression
-
-    linear = DPLogisticRegression(noise_multiplier=1.0, max_steps=20) if private else LogisticRegression()
-    pipeline = make_pipeline(TableEncoder(COLUMNS, bins=4), linear).fit(people(), ["no", "yes"] * 150)
-    display = ShapeDisplay.from_estimator(pipeline, ["age", "job"])
-    expected = pipeline[0].shapes(pipeline[1].coef_, pipeline[1].coef_noise_ if private else None)
-    assert list(display.shapes) == ["age", "job"]
-    assert np.array_equal(display.shapes["age"].effects, expected["age"].effects)
-    assert (display.shapes["age"].noise is not None) == private
-    display.plot([ax, ax.figure.add_subplot()])
-    with pytest.raises(ValueError, match="Found 1 axes; 2 are needed"):
-        display.plot(ax)
 
 
 def test_without_matplotlib_a_picture_is_computed_and_drawing_says_what_to_install(monkeypatch):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, PrivacyError, plan
 from sklearn_dpsearch.privacy import Geometric, Logarithmic, PureDP
-from sklearn_dpsearch.report import Comparison, planning
+from sklearn_dpsearch.report import Comparison
 from sklearn_dpsearch.search._preview import planned
 
 from ..search.toys import NoisyCentroids
@@ -164,16 +164,3 @@ def test_an_estimator_is_left_as_it_was():
     compared(estimator=estimator, time=True, n=100, epsilon=5.0)
     assert repr(estimator.get_params()) == before
     assert not hasattr(estimator, "classes_")
-
-
-@pytest.mark.slow
-def test_a_net_on_thirty_thousand_records_is_planned_in_seconds():
-    pytest.importorskip("torch")
-    from sklearn_dpsearch.nets import DPMLPClassifier
-
-    begin = clock.process_time()
-    found = plan(DPMLPClassifier(classes=[0, 1]), 32_561, 1.0, 1e-6)
-    assert clock.process_time() - begin < 30  # 3 to 5 on a machine that does nothing else
-    assert found.recommended.search.startswith("subset")
-    assert len(found.rows) == 4
-    assert planning.MANY <= 32_561
