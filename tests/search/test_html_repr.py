@@ -75,20 +75,6 @@ def test_a_fitted_search_shows_cost_winner_score_and_model():
     assert search._repr_mimebundle_()["text/plain"] == repr(search)
 
 
-def test_a_fit_that_ended_with_nothing_shows_what_it_cost():
-    class Failing(NoisyCentroids):
-        def fit(self, X, y):
-            raise ValueError("a rec0rd")
-
-    search = DPRandomSearchCV(Failing(), SPACE, n_iter=2, rehearse=False)
-    with pytest.raises(ValueError, match="No candidate"):
-        search.fit(X, y)
-    assert "is spent" in search._repr_html_()
-    assert "rec0rd" not in search._repr_html_()
-    threshold = DPThresholdSearchCV(NoisyCentroids(), SPACE, threshold=1e9, n_iter=2).fit(X, y)
-    assert "without a candidate" in threshold._repr_html_()
-
-
 def test_the_box_reads_no_attribute_that_was_not_released():
     """Only names of the release stand in the code that shows."""
     import sklearn_dpsearch.search._html_repr as shown

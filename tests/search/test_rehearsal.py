@@ -233,21 +233,6 @@ def test_a_table_is_made_up_with_its_own_columns_and_types():
     pd.testing.assert_frame_equal(made, made_up(encoder, ACCURACY, emptied(others))[0])
 
 
-@pytest.mark.parametrize(
-    ("target", "labels"),
-    [
-        (np.array(["yes", "no"]), {"a", "b"}),
-        (np.array([True, False]), {True, False}),
-        (np.array([[0, 1, 0]]), {0, 1}),
-    ],
-)
-def test_targets_are_of_the_given_type(target, labels):
-    _, made = made_up(NoisyCentroids(), ACCURACY, emptied(X[: len(target)], target))
-    assert set(np.asarray(made).ravel().tolist()) == labels
-    assert made.dtype == target.dtype
-    assert made.shape[1:] == target.shape[1:]
-
-
 # --- nets -------------------------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.stats import binom, loguniform
+from scipy.stats import binom
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -240,17 +240,6 @@ def test_a_subset_too_small_to_be_split_is_not_an_error_of_its_own(cv, monkeypat
 # --- what is carried over -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("train_on", "ratio"), [("rest", 7 / 3), ("all", 10 / 3)])
-def test_auto_knows_what_the_winners_own_solver_needs(train_on, ratio):
-    space = {"rate": [0.5, 2.0], "solver": ["sgd", "adam"]}
-    for _ in range(20):
-        one, _, final = watched(space=space, n_iter=2, train_on=train_on)
-        factor = ratio if one.best_params_["solver"] == "sgd" else 1.0
-        assert one.final_params_ == {**one.best_params_, "rate": pytest.approx(one.best_params_["rate"] * factor)}
-        assert final["rate"] == one.final_params_["rate"] == one.best_estimator_.rate
-
-
 def test_a_pipeline_carries_over_what_its_steps_know():
     model = make_pipeline(FunctionTransformer(), Watching())
     one = search(model, {"watching__rate": [3.0]}, scoring=lambda estimator, X, y: 0.0)
@@ -324,13 +313,6 @@ def test_a_warm_start_goes_on_from_the_winner():
     assert cold["fits"] == 1
 
 
-def test_a_warm_start_reaches_the_last_step_of_a_pipeline():
-    model = make_pipeline(FunctionTransformer(), make_pipeline(Watching()))
-    one = search(model, {}, warm_start=True, scoring=lambda estimator, X, y: 0.0)
-    one.fit(IDS, y, X_public=IDS.copy(), y_public=y.copy())
-    assert SEEN[-1]["fits"] == 2
-
-
 # --- nothing found ------------------------------------------------------------------------------------------------
 
 
@@ -402,17 +384,6 @@ def test_the_size_of_the_subset_is_nowhere():
 
 
 # --- diffprivlib and nets -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_diffprivlib_model_is_searched_with_the_bound_that_holds():
-    models = pytest.importorskip("diffprivlib.models")
-    model = models.LogisticRegression(data_norm=2**0.5, fit_intercept=False)
-    one = search(model, {"C": loguniform(0.1, 10.0)}, epsilon=3.0).fit(X, y)
-    assert 2.99 < one.privacy_spent_.epsilon <= 3.0
-    assert one.privacy_spent_.bound == "mixture"
-    assert one.final_params_ == one.best_params_  # C is kept: docs/theory/extrapolation.md
-    assert set(one.predict(X)) <= set(y)
 
 
 @pytest.fixture
@@ -509,10 +480,3 @@ def test_the_default_share_is_larger_where_records_and_epsilon_are_few(n, epsilo
     one = search(Told(epsilon=0.1, neighboring="zero_out"), {}, subset_fraction="auto", epsilon=epsilon, delta=1e-6)
     (part,) = one.privacy_cost(n, public=True).components
     assert f"each with probability {expected:g})" in part.name
-
-
-@pytest.mark.slow
-def test_the_default_share_is_a_tenth_where_the_subset_counts_as_known():
-    one = search(Watching(epsilon=0.1, neighboring="zero_out"), {}, subset_fraction="auto", epsilon=1.0, delta=1e-6)
-    (part,) = one.privacy_cost(400, public=True).components
-    assert "each with probability 0.1)" in part.name

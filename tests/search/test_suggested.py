@@ -26,8 +26,7 @@ from sklearn_dpsearch.nets import (
     DPMLPRegressor,
 )
 from sklearn_dpsearch.nets.estimators import hidden_layers
-from sklearn_dpsearch.privacy import Fixed, Geometric, PrivacyError, PureDP
-from sklearn_dpsearch.search.planning.plan import said_of
+from sklearn_dpsearch.privacy import Fixed, PrivacyError, PureDP
 from sklearn_dpsearch.search.planning.space import Space
 from tests.search.toys import NoisyCentroids, two_blobs
 
@@ -127,21 +126,7 @@ def test_where_no_space_is_known_it_is_said_before_records_are_used():
         DPRandomSearchCV(Centroids(), "best").fit(X, y)
 
 
-def test_a_declared_guarantee_leaves_the_space_of_a_known_model():
-    model = DPLogisticRegression(noise_multiplier=1.0, max_steps=5)
-    search = DPRandomSearchCV(model, "auto", guarantee=PureDP(epsilon=1.0))
-    assert search._strategy().space.names == ["learning_rate_factor"]
-
-
 # --- one candidate alone ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("distribution", "said"),
-    [(Geometric(10), "10 %"), (Geometric(3), "33.3 %"), (Fixed(1), "100 %"), (Fixed(4), "less than 0.01 %")],
-)
-def test_how_likely_one_candidate_is_alone_is_said(distribution, said):
-    assert said in said_of(distribution)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import os
 import pickle
@@ -17,7 +16,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_dpsearch import Doubling, DPRandomSearchCV, DPThresholdSearchCV, NoModelError
+from sklearn_dpsearch import Doubling, DPThresholdSearchCV, NoModelError
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import (
     GaussianDP,
@@ -79,27 +78,6 @@ def labelled(levels=3, **kwargs):
 
 
 # --- one door -----------------------------------------------------------------------------------------------------
-
-
-def test_its_parameters_are_those_of_the_random_search_and_the_threshold():
-    ours, theirs = (dict(inspect.signature(search).parameters) for search in (DPThresholdSearchCV, DPRandomSearchCV))
-    assert set(ours) == set(theirs) - {"release", "tuning_share"} | {"threshold"}
-    assert all(ours[name].default is theirs[name].default or ours[name].default == theirs[name].default
-               for name in set(ours) & set(theirs) - {"error_score"})  # fmt: skip
-    assert ours["threshold"].default is inspect.Parameter.empty
-    with pytest.raises(TypeError, match="missing.*'threshold'"):
-        DPThresholdSearchCV(NoisyCentroids(), SHRINK)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'n_parts'"):
-        DPThresholdSearchCV(NoisyCentroids(), SHRINK, threshold=0.6, n_parts=8)
-
-
-def test_a_threshold_that_doubles_is_a_frozen_value():
-    given = Doubling(round_epsilon=0.1)
-    assert given == Doubling(round_epsilon=0.1) != Doubling(round_epsilon=0.2)
-    with pytest.raises(AttributeError, match="cannot assign"):
-        given.round_epsilon = 10.0
-    with pytest.raises(TypeError, match="positional"):
-        Doubling(0.1)
 
 
 # --- a number: what it costs --------------------------------------------------------------------------------------
@@ -237,14 +215,6 @@ def test_the_walk_costs_its_worst_case_and_one_training(threshold_noise):
     assert "the worst case" in one.privacy_cost().components[0].name
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("delta", [None, 1e-6])
-def test_the_share_of_the_walk_is_met(delta):
-    for noise in ("fresh", "once"):
-        one = walk(epsilon=4.0, delta=delta, threshold_noise=noise).privacy_cost(200)
-        assert 1.98 < one.components[0].guarantee.epsilon_at(delta or 0.0) <= 2.0
-
-
 def test_the_cost_is_the_same_for_walks_of_one_round_and_of_many():
     """A build that reports the rounds that ran fails here: its number would depend on the data."""
     spent, rounds = set(), set()
@@ -258,14 +228,6 @@ def test_the_cost_is_the_same_for_walks_of_one_round_and_of_many():
 
 
 # --- Doubling: what it does ---------------------------------------------------------------------------------------
-
-
-def test_without_noise_to_speak_of_the_walk_ends_at_the_best():
-    one = labelled().fit(X, y)
-    assert one.best_params_ == {"label": 2}
-    assert 0.88 <= one.best_score_ <= 0.9
-    assert one.best_estimator_.label == 2
-    assert 1 < one.n_rounds_ <= default_max_rounds(50)
 
 
 @pytest.mark.slow
@@ -521,11 +483,7 @@ def untouched(one, error, match):
     ("given", "match"),
     [
         ({"granularity": 0.0}, "'granularity'.*Got 0.0"),
-        ({"granularity": 1.5}, "'granularity'.*Got 1.5"),
-        ({"granularity": np.nan}, "'granularity'.*Got nan"),
-        ({"granularity": "fine"}, "'granularity'.*Got 'fine'"),
         ({"lower": -0.1}, "'lower'.*Got -0.1"),
-        ({"lower": 1.0}, "'lower'.*Got 1.0"),
         ({"max_rounds": 0}, r"'max_rounds' parameter of Doubling.*\[1, inf\).*Got 0"),
         ({"refit": False}, "refit=False where the threshold doubles.*Leave refit='winner'"),
         ({"cv": 5}, "cv=5 where the threshold doubles.*set n_parts"),
@@ -538,9 +496,7 @@ def untouched(one, error, match):
         ({"n_parts": 1}, "'n_parts'.*Got"),
         ({"round_epsilon": None}, "neither epsilon nor round_epsilon.*Give epsilon"),
         ({"scoring": "neg_log_loss"}, r"values are negative: utilities must be in \[0, 1\]"),
-        ({"threshold_noise": "twice"}, "'threshold_noise'.*Got"),
         ({"space": {"shrink": []}}, "the space is empty.*at least one value"),
-        ({"space": []}, "at least one dict"),
     ],
 )
 def test_what_a_walk_cannot_use_is_named_with_the_remedy(given, match):
