@@ -91,14 +91,6 @@ def test_warm_starts_go_on_and_new_fits_do_not():
     assert not hasattr(clone(whole), "optimizer_memory_")
 
 
-def test_nets_trained_together_keep_what_they_would_alone():
-    found = DPNeuralNetClassifier.fit_together([net(max_steps=steps) for steps in (2, 2, 5)], X, y)
-    whole = net().fit(X, y)
-    for one in found[:2]:
-        one.set_params(max_steps=4).partial_fit(X, y)
-        torch.testing.assert_close(flat(one.module_), flat(whole.module_), rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.slow
 def test_what_belongs_to_other_parameters_or_another_optimizer_is_not_used(tmp_path):
     def fresh_start(one):

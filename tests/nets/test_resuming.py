@@ -6,7 +6,6 @@ import copy
 import pickle
 import re
 import shutil
-import time
 
 import pytest
 from sklearn.base import clone
@@ -23,7 +22,7 @@ from sklearn_dpsearch._disk.store import KeyedFile, Store
 from sklearn_dpsearch.nets import DPMLPClassifier, resuming, training_progress
 from sklearn_dpsearch.nets.digest import digest
 from sklearn_dpsearch.nets.estimators import base as estimators_base
-from sklearn_dpsearch.nets.resuming import TRAINING, SavedTraining
+from sklearn_dpsearch.nets.resuming import TRAINING
 from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.nets.training import train
 from sklearn_dpsearch.privacy import PrivacyError
@@ -41,7 +40,7 @@ from .crashes import (
     table_net,
     y,
 )
-from .toys import Residual, Untouchable, flat, mlp, records, rule, training
+from .toys import Residual, flat, mlp, records, rule, training
 
 
 @pytest.mark.slow
@@ -153,16 +152,6 @@ NOT_COMPARED = {"engine", "gradients", "sums", "records", "tasks", "stepper", "w
 
 
 # --- what it costs, and where it goes ---------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [table_net, skorch_net])
-def test_a_resumed_training_costs_what_one_training_costs(make, tmp_path, at_every_step):
-    cut_off(make, tmp_path / "c")
-    found, whole = make(checkpoint=tmp_path / "c").fit(X, y), make().fit(X, y)
-    assert found.privacy_spent_.epsilon == whole.privacy_spent_.epsilon
-    assert len(found.privacy_spent_.components) == 1
-    assert found.n_steps_ == STEPS
 
 
 def test_that_nobody_has_read_the_folder_is_an_assumption(tmp_path):
@@ -283,28 +272,3 @@ def test_nets_that_train_together_have_no_checkpoint(tmp_path):
     with pytest.raises(PrivacyError, match="(?s)trained together.*checkpoint=None"):
         DPMLPClassifier.fit_together([table_net(), table_net(checkpoint=tmp_path / "c")], X, y)
     assert not (tmp_path / "c").exists()
-
-
-@pytest.mark.parametrize("given", [5, b"folder", True])
-def test_a_folder_is_a_path(given):
-    with pytest.raises(ValueError, match="checkpoint"):
-        table_net(checkpoint=given).fit(Untouchable(), Untouchable())
-
-
-def test_a_state_is_saved_every_minute(tmp_path, monkeypatch):
-    now, written, write = [0.0], [], SavedTraining._write
-    step = Stack._step
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-
-    def slow(self, *args):
-        now[0] += 25.0
-        return step(self, *args)
-
-    def noting(self, training):
-        written.append((now[0], training.done))
-        write(self, training)
-
-    monkeypatch.setattr(Stack, "_step", slow)
-    monkeypatch.setattr(SavedTraining, "_write", noting)
-    table_net(checkpoint=tmp_path / "c", max_steps=10).fit(X, y)
-    assert written == [(75.0, 3), (150.0, 6), (225.0, 9), (250.0, 10)]

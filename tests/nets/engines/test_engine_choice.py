@@ -97,11 +97,6 @@ class LargeBatchesOnly(Net):
         return self.head(inputs - inputs.mean(0) if inputs.shape[0] > 100 else inputs)
 
 
-class ByTheirNumber(Net):
-    def forward(self, inputs):
-        return self.head(inputs) / inputs.shape[0]
-
-
 class OnceItIsLarge(Net):
     """Couples records only where parameters have grown."""
 
@@ -130,13 +125,6 @@ def test_coupling_that_depends_on_values_or_sizes_is_refused_with_a_reason_and_a
     assert "each" in str(caught.value)
     assert "alone" in str(caught.value)
     assert type(caught.value.__cause__) is type(None)
-
-
-@pytest.mark.slow
-def test_a_batch_size_in_arithmetic_is_one_for_a_single_record():
-    """Or refused: what counts is that no record can change what another contributes."""
-    with pytest.raises(LeakingEstimatorError, match="something couples them"):
-        largest_change(seeded(ByTheirNumber), SUM, *pixels(), *extremes())
 
 
 @pytest.mark.slow
@@ -545,13 +533,6 @@ def test_masks_of_a_stack_are_not_shared():
         train(training(net, seed=seed, sample_rate=1.0), records(), max_physical_batch=1000)
     for one, other in zip(nets, alone):
         assert torch.equal(flat(one), flat(other))
-
-
-def test_in_place_layers_are_taken_out_of_place():
-    net = seeded(lambda: nn.Sequential(nn.Linear(5, 6), nn.Hardtanh(inplace=True), nn.Linear(6, 3)))
-    made = engine_for(net, SUM, *table())
-    assert type(made) is LinearEngine
-    assert net[1].inplace
 
 
 def test_a_layer_with_a_method_of_its_own_is_not_of_its_kind():

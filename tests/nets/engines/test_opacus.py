@@ -15,7 +15,7 @@ from opacus.layers import DPLSTM, DPMultiheadAttention
 from opacus.optimizers import DPOptimizer
 from torch import nn
 
-from sklearn_dpsearch.nets import DPNeuralNetBinaryClassifier, DPNeuralNetClassifier, DPNeuralNetRegressor
+from sklearn_dpsearch.nets import DPNeuralNetClassifier
 from sklearn_dpsearch.nets.engines.opacus import OpacusEngine
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.records import Records
@@ -139,19 +139,7 @@ def test_the_statement_says_first_whose_gradients_they_are():
     assert not any("Opacus" in text for text in net.set_params(engine="auto").privacy_assumptions())
 
 
-def test_other_nets_take_the_engine_too():
-    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
-    for kind, y in ((DPNeuralNetRegressor, X[:, 0]), (DPNeuralNetBinaryClassifier, (X[:, 0] > 0).astype(int))):
-        kind(nn.Linear(3, 1), engine="opacus", noise_multiplier=1.0, **RATE).fit(X, y)
-
-
 def test_a_module_that_opacus_refuses_is_an_error_with_its_reason():
     module = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
     with pytest.raises(LeakingEstimatorError, match="BatchNorm"):
         OpacusEngine(module, SUM, CPU)
-
-
-def test_a_wrong_engine_is_an_error():
-    X, y = np.zeros((60, 3), np.float32), np.zeros(60)
-    with pytest.raises(ValueError, match="engine"):
-        DPNeuralNetRegressor(nn.Linear(3, 1), engine="ghost", noise_multiplier=1.0, **RATE).fit(X, y)

@@ -274,13 +274,6 @@ def test_bad_datasets_are_refused_without_a_word_of_a_record(dataset, targets, m
     assert caught.value.__cause__ is None
 
 
-@pytest.mark.slow
-def test_a_record_that_is_not_finite_contributes_nothing():
-    spoiled = X.copy()
-    spoiled[3] = np.nan
-    assert bool(parameters(net(sample_rate=1.0).fit(Rows(spoiled), None)).isfinite().all())
-
-
 def test_parts_of_datasets_of_arrays_are_arrays():
     whole = TensorDataset(torch.from_numpy(X), torch.from_numpy(y))
     part = Subset(whole, range(10, 60))
@@ -355,16 +348,6 @@ def test_inputs_by_name_train_as_one_table_of_all_does(one_noise):
     assert type(other.module_) is Split
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("data", [{"values": X, "words": words}, SliceDict(values=X, words=words)])
-def test_numbers_and_words_go_to_the_arguments_of_their_names(data):
-    one = net(Both, noise_multiplier=0.5, sample_rate=0.3, max_steps=150, noise_seed=0, random_state=0).fit(data, y)
-    assert one.score(data, y) > 0.85
-    assert one.predict_proba({"words": words, "values": X}).shape == (120, 2)  # in any order
-    again = pickle.loads(pickle.dumps(one))
-    np.testing.assert_array_equal(again.predict(data), one.predict(data))
-
-
 def test_a_dataset_may_return_inputs_by_name():
     found = [seeded(Both).fit({"values": X, "words": words}, y), seeded(Both).fit(Named(), None)]
     torch.testing.assert_close(*map(parameters, found), rtol=1e-4, atol=1e-5)
@@ -386,15 +369,6 @@ def test_bad_inputs_by_name_are_refused(data, match):
     with pytest.raises(ValueError, match=match):
         one.fit(data, y)
     assert not one.initialized_
-
-
-@pytest.mark.slow
-def test_nets_of_inputs_by_name_are_trained_together_as_alone():
-    data = {"values": X, "words": words}
-    together = DPNeuralNetClassifier.fit_together([seeded(Both, noise_seed=i) for i in range(3)], data, y)
-    for i, one in enumerate(together):
-        other = seeded(Both, noise_seed=i).fit(data, y)
-        torch.testing.assert_close(parameters(one), parameters(other), rtol=1e-4, atol=1e-5)
 
 
 def test_private_data_that_are_a_dataset_are_no_public_ones():

@@ -63,17 +63,6 @@ def parameters(one):
 # --- scikit-learn's customs -------------------------------------------------------------------------------------
 
 
-def test_clones_take_every_parameter_and_nothing_fitted():
-    one = net(module__width=9, optimizer=torch.optim.Adam, optimizer__betas=(0.8, 0.99), criterion__label_smoothing=0.1)
-    again = clone(one.fit(X, y))
-    assert not again.initialized_
-    assert not hasattr(again, "privacy_spent_")
-    mine, theirs = one.get_params(deep=False), again.get_params(deep=False)
-    assert {key: mine[key] for key in theirs} == theirs
-    assert theirs["module__width"] == 9
-    assert theirs["optimizer__betas"] == (0.8, 0.99)
-
-
 def test_parameters_of_module_optimizer_and_criterion_arrive():
     one = net(module__width=9, optimizer=torch.optim.SGD, optimizer__momentum=0.7, criterion__label_smoothing=0.1)
     one.fit(X, y)
@@ -225,20 +214,10 @@ def test_nllloss_of_anything_but_probabilities_is_refused(module):
         net(module, criterion=nn.NLLLoss).fit(X, y)
 
 
-def test_a_logarithm_of_softmax_under_cross_entropy_changes_nothing(one_noise):
-    found = [net(kind, random_state=0, noise_seed=0).fit(X, y) for kind in (Small, LogProbable)]
-    torch.testing.assert_close(*map(parameters, found), rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("criterion", [nn.BCEWithLogitsLoss, nn.CrossEntropyLoss(), nn.NLLLoss])
 def test_criteria_for_classes_are_refused_in_a_regressor(criterion):
     with pytest.raises(ValueError, match="(?s)in a regressor.*not predicted numbers.*MSELoss.*DPNeuralNetClassifier"):
         regressor(criterion=criterion).fit(Untouchable(), Untouchable())
-
-
-def test_a_criterion_that_is_no_module_is_refused():
-    with pytest.raises(ValueError, match="(?s)Found criterion.*torch.nn.Module is needed"):
-        net(criterion=dict).fit(X, y)
 
 
 # --- what is taken on trust -------------------------------------------------------------------------------------
@@ -269,14 +248,6 @@ def test_before_a_fit_trust_in_code_of_ones_own_is_said_in_advance():
 
 
 # --- what it costs ------------------------------------------------------------------------------------------------
-
-
-def test_epochs_are_steps_at_the_stated_rate_and_batch_sizes_follow_the_number_of_records():
-    assert net(max_steps=None, max_epochs=3, sample_rate=0.07).privacy_guarantee().steps == round(3 / 0.07)
-    one = net(sample_rate=None, batch_size=3, max_steps=None, max_epochs=1)
-    guarantee = one.privacy_guarantee(147)
-    assert (guarantee.sample_rate, guarantee.steps) == (3 / 147, 49)
-    assert guarantee.neighboring == "zero_out"
 
 
 @pytest.mark.slow
@@ -534,21 +505,13 @@ UNREAD = [
     ("none of noise", {"noise_multiplier": None}, PrivacyError, "(?s)Found none of noise_multiplier.*one way.*needed"),
     ("two kinds of noise", {"target_epsilon": 1.0, "target_delta": 1e-5}, PrivacyError, "one way to state the noise"),
     ("a target without delta", {"noise_multiplier": None, "target_epsilon": 1.0}, PrivacyError, "target_delta="),
-    ("two targets", {"target_mu": 1.0}, PrivacyError, "one way to state the noise"),
-    ("no noise at all", {"noise_multiplier": 0.0}, ValueError, r"noise_multiplier.*\(0.0, inf\).*Got 0.0"),
     ("noise that is said to be there", {"noise_multiplier": True}, ValueError, "noise_multiplier.*Got True"),
-    ("infinite noise", {"noise_multiplier": math.inf}, ValueError, "noise_multiplier.*Got inf"),
-    ("noise as text", {"noise_multiplier": "1"}, ValueError, "noise_multiplier.*Got '1'"),
     ("a rate of 0", {"sample_rate": 0.0}, ValueError, r"sample_rate.*\[1e-09, 1.0\].*Got 0.0"),
-    ("a rate above 1", {"sample_rate": 1.5}, ValueError, r"sample_rate.*\[1e-09, 1.0\].*Got 1.5"),
-    ("a negative rate", {"sample_rate": -0.1}, ValueError, "sample_rate.*Got -0.1"),
     ("a rate that is no number", {"sample_rate": math.nan}, ValueError, "sample_rate.*Got nan"),
     ("no rate", {"sample_rate": None}, ValueError, "neither sample_rate nor batch_size"),
     ("no steps", {"max_steps": 0}, ValueError, "max_steps.*whole number >= 1.*Got 0"),
-    ("half a step", {"max_steps": 2.5}, ValueError, "max_steps.*Got 2.5"),
     ("no epochs", {"max_steps": None, "max_epochs": 0}, ValueError, "max_epochs.*Got 0"),
     ("no memory", {"max_physical_batch": 0}, ValueError, r"max_physical_batch.*an int in the range \[1, inf\).*Got 0"),
-    ("memory that is no number", {"max_physical_batch": None}, ValueError, "max_physical_batch.*Got None"),
     ("no clipping", {"max_grad_norm": math.inf}, ValueError, "max_grad_norm.*Got inf"),
     (
         "delta of 1",
@@ -557,9 +520,7 @@ UNREAD = [
         "target_delta.*Got 1.0",
     ),
     ("no classes", {"classes": None}, ValueError, "(?s)needs classes=.*which labels occur"),
-    ("an empty list of classes", {"classes": []}, ValueError, "needs classes="),
     ("no such device", {"device": "cuda:99"}, ValueError, "(?s)device='cuda:99'.*not available.*device='cpu'"),
-    ("nonsense as device", {"device": "abacus"}, ValueError, "(?s)device='abacus'.*not available"),
     ("a closure", {"optimizer": torch.optim.LBFGS}, ValueError, "(?s)LBFGS.*given gradients.*torch.optim.SGD"),
     ("another optimizer", {"optimizer": torch.optim.RMSprop}, ValueError, "(?s)RMSprop.*torch.optim.SGD"),
     ("groups", {"optimizer__param_groups": [("0.*", {"lr": 1.0})]}, ValueError, "(?s)optimizer__param_groups.*Freezer"),
@@ -572,7 +533,6 @@ UNREAD = [
     ),
     ("print-outs", {"verbose": 2}, ValueError, "verbose.*Got 2"),
     ("add_remove", {"neighboring": "add_remove"}, PrivacyError, "(?s)add_remove.*number of records is public"),
-    ("another relation", {"neighboring": "bounded"}, ValueError, "neighboring.*Got 'bounded'"),
 ]
 
 
@@ -652,11 +612,6 @@ class Centred(Small):
         return super().forward(inputs - inputs.mean(0))
 
 
-class WeightedMean(nn.Module):
-    def forward(self, outputs, targets):
-        return nn.functional.cross_entropy(outputs, targets, weight=torch.tensor([500.0, 1.0]))
-
-
 class MeanLoss(nn.Module):
     def forward(self, outputs, targets):
         return nn.functional.cross_entropy(outputs, targets)
@@ -667,24 +622,6 @@ def test_a_plain_mean_of_losses_is_trained_as_their_sum(one_noise):
     """Divided by the expected batch size it is the mean."""
     found = [net(criterion=one, noise_seed=0, random_state=0).fit(X, y) for one in (MeanLoss, nn.CrossEntropyLoss)]
     torch.testing.assert_close(*map(parameters, found), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"module": nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))},
-        {"module": nn.Sequential(nn.BatchNorm1d(4, affine=False), nn.Linear(4, 2))},
-        {"module": Centred},
-        {"module": Small, "criterion": WeightedMean},
-    ],
-    ids=["batch norm", "batch norm without parameters", "centred", "coupled loss"],
-)
-def test_modules_and_losses_that_couple_records_are_refused_and_leave_no_fitted_net(changed):
-    one = net(**changed)
-    with pytest.raises(LeakingEstimatorError):
-        one.fit(X, y)
-    assert not one.initialized_
-    assert not hasattr(one, "module_")
 
 
 @pytest.mark.slow
