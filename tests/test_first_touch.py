@@ -11,7 +11,6 @@ from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBo
 from sklearn_dpsearch.privacy import PrivacyError
 
 nets = pytest.importorskip("sklearn_dpsearch.nets")
-import torch
 from torch import nn
 
 RNG = np.random.default_rng(0)
@@ -55,16 +54,6 @@ def test_arguments_of_parts_and_of_subclasses_are_taken():
     made = Own(nn.Linear, module__in_features=4, module__out_features=2, own=3, classes=[0, 1], noise_multiplier=1.0)
     assert clone(made).own == 3
     assert clone(made.set_params(module__bias=False)).get_params()["module__bias"] is False
-
-
-def test_a_loader_is_answered_with_its_data_set():
-    data = torch.utils.data.TensorDataset(torch.tensor(X), torch.tensor(Y))
-    for given in ((), (None,), (Y,)):
-        with pytest.raises(TypeError, match=r"Give loader\.dataset"):
-            net().fit(torch.utils.data.DataLoader(data), *given)
-    net().fit(data)
-    with pytest.raises(ValueError, match="needs y"):
-        net().fit(X)
 
 
 @pytest.mark.parametrize(

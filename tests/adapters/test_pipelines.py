@@ -287,17 +287,3 @@ def test_a_step_that_learns_and_a_model_of_its_own_are_not_trained_together():
     assert not adapter_for(below).trains_together(below)
     assert not PipelineAdapter(adapter_for).trains_together(make_pipeline(StandardScaler(), NoisyCentroids()))
     assert not PipelineAdapter(adapter_for).trains_together(make_pipeline(Normalizer(), NoisyCentroids()))
-
-
-@pytest.mark.slow
-def test_a_search_over_a_pipeline_of_nets_gives_what_one_by_one_gives(monkeypatch):
-    (model,) = nets_below(FunctionTransformer(np.tanh))[:1]
-    space = {"dpmlpclassifier__learning_rate_init": [0.1, 0.3], "dpmlpclassifier__hidden_layer_sizes": [(3,), (4,)]}
-    search = DPRandomSearchCV(model, space, n_iter=8, delta=1e-5, random_state=0)
-    sizes = sizes_of_stacks(monkeypatch)
-    together = clone(search).fit(X, y)
-    assert max(sizes) > 1
-    monkeypatch.setattr(PipelineAdapter, "trains_together", lambda self, estimator: False)
-    alone = clone(search).fit(X, y)
-    assert together.best_params_ == alone.best_params_
-    np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), rtol=1e-4, atol=1e-6)

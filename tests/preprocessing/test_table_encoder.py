@@ -202,14 +202,6 @@ def test_columns_that_are_not_those_of_the_schema_are_named(method, table, error
         getattr(TableEncoder(SCHEMA), method)(table)
 
 
-@pytest.mark.parametrize(
-    "changed", [{"indicators": "yes"}, {"row_norm": 0.0}, {"schema": None}, {"schema": {"a": (1, 0)}}]
-)
-def test_bad_arguments_are_refused(changed):
-    with pytest.raises(ValueError, match=next(iter(changed)) if changed.get("schema", 1) is not None else "schema"):
-        TableEncoder(**{"schema": SCHEMA, **changed}).fit(pd.DataFrame(ROWS))
-
-
 def test_names_that_meet_are_numbered():
     encoder = TableEncoder({"a_b": (0, 1), "a": ["b", "unknown", "missing"], "job": ["unknown", "unknown_2"]})
     names = list(encoder.get_feature_names_out())

@@ -87,22 +87,6 @@ def test_the_quantile_and_the_chance_of_one_alone_are_those_of_the_distribution(
 
 
 @pytest.mark.slow
-def test_a_short_list_is_planned_as_the_search_would_run_it():
-    rows = compared(n_iter="each").rows
-    assert [row.search.partition(",")[0] for row in rows] == ["one fit", "subset", "grid"]
-    assert rows[1].alone == 0.0
-    assert rows[1].work == pytest.approx(1.2)  # three candidates on a tenth each, then nine tenths
-    pytest.importorskip("torch")
-    from sklearn_dpsearch.nets import DPLogisticRegression
-
-    net = DPLogisticRegression(classes=[0, 1])
-    space = {"learning_rate_factor": [0.8, 1.0, 1.25]}
-    usual = compared(delta=1e-6, estimator=net, param_distributions=space).rows[2]
-    assert "n_iter='auto'" in usual.call
-    assert (usual.alone, usual.work) == (0.0, pytest.approx(1.2))
-
-
-@pytest.mark.slow
 def test_work_is_the_number_of_records_that_searches_go_through(monkeypatch):
     """The mean over real fits, in units of all records."""
     rng, n = np.random.default_rng(0), 300

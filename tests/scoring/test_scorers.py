@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -314,29 +313,6 @@ def test_a_mean_over_public_records_is_not_cut_at_its_bounds_so_that_noise_makes
 
 
 # --- data of all kinds --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["array", "frame", "lists", "categorical", "string column"])
-@pytest.mark.parametrize("name", ["accuracy", "balanced_accuracy", "f1", "neg_log_loss", "top_k_accuracy"])
-def test_string_labels_in_arrays_frames_and_lists_are_scored_alike(kind, name):
-    X, y = make_classification(120, n_informative=4, n_classes=3, random_state=1)
-    labels = np.array(["ash", "beech", "cedar"])[y]
-    model = LogisticRegression(max_iter=500).fit(X[:60], labels[:60])
-    options = {"balanced_accuracy": {"classes": ["ash", "beech", "cedar"]}, "f1": {"pos_label": "beech"}}.get(name, {})
-    scorer = private_scorer(name, **options)
-    held = {
-        "array": (X[60:], labels[60:]),
-        "frame": (pd.DataFrame(X[60:]), pd.Series(labels[60:], index=range(7, 67))),
-        "lists": (X[60:].tolist(), labels[60:].tolist()),
-        "categorical": (X[60:], pd.Series(labels[60:], dtype="category")),
-        "string column": (X[60:], pd.Series(labels[60:], dtype="string")),
-    }[kind]
-    for relation in RELATIONS:
-        assert (
-            scorer.statistic(model, *held, relation)
-            == scorer.statistic(model, X[60:], labels[60:], relation)
-            != [0] * 3
-        )
 
 
 def test_sets_of_labels_must_agree_in_all():

@@ -7,7 +7,6 @@ from itertools import product
 
 import mpmath
 import numpy as np
-import opendp.prelude as dp
 import pytest
 
 from sklearn_dpsearch.privacy import (
@@ -351,18 +350,3 @@ def test_spreading_atoms_keeps_both_masses_and_only_raises_the_curve() -> None:
     assert wide.masses @ np.exp(-wide.losses) == pytest.approx(one.masses @ np.exp(-losses))
     grid = np.linspace(-3, 3, 50)
     assert np.all(wide.delta_at(grid) >= one.delta_at(grid) - 1e-12)
-
-
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.5])
-@pytest.mark.parametrize("p", [1e-9, 0.01, 0.5])
-def test_a_pure_search_costs_no_more_than_opendp_says_and_as_much_in_the_limit(epsilon: float, p: float) -> None:
-    dp.enable_features("contrib", "honest-but-curious")
-    space = dp.atom_domain(T=bool), dp.discrete_distance(), dp.max_divergence()
-    one_run = dp.m.make_user_measurement(
-        *space, function=lambda record: (0.0, record), privacy_map=lambda _: epsilon, TO="(f64, ExtrinsicObject)"
-    )
-    theirs = dp.c.make_select_private_candidate(one_run, stop_probability=p, threshold=0.0).map(1)
-    ours = until_above(PureDP(epsilon=epsilon), p).epsilon_at(0.0)
-    assert theirs == 2 * epsilon
-    assert epsilon < ours <= theirs
-    assert p > 1e-9 or ours > theirs * (1 - 1e-6)
