@@ -13,7 +13,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures
 
-from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.adapters import training_run
 from sklearn_dpsearch.adapters.steps_by_parameters import FittedByParameters
 from sklearn_dpsearch.privacy import PureDP, UnknownGuaranteeError
@@ -118,6 +118,14 @@ def test_one_missing_value_changes_nothing_of_the_released_steps(step, table):
     whole, missing = releases(step, table, n_iter=2)
     assert state(whole) == state(missing)
     assert list(whole.get_feature_names_out()) == list(missing.get_feature_names_out())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", TABLES[:2], ids=lambda table: table.__name__)
+def test_the_final_model_of_a_subset_search_has_steps_by_parameters_too(table):
+    whole, missing = releases(one_hot(0, 1, 2), table, DPSubsetSearchCV, subset_fraction=0.5)
+    assert state(whole) == state(missing)
+    assert list(whole.get_feature_names_out()) == ["a_0", "a_1", "a_2"]
 
 
 @pytest.mark.slow
