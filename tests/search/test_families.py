@@ -92,13 +92,6 @@ def test_splitting_a_space_by_family_keeps_the_distribution_of_its_candidates():
     assert np.bincount(drawn) / 4000 == pytest.approx([0.25, 0.25, 0.5], abs=0.03)
 
 
-def test_a_space_without_estimators_is_drawn_from_as_ever():
-    space = Space.of([{"C": [1, 2]}, {"C": [3]}])
-    assert space.by_family() is space
-    ours = [space.draw(np.random.RandomState(i))[0] for i in range(50)]
-    assert ours == [np.random.RandomState(i).randint(2) for i in range(50)]
-
-
 # --- as configured ------------------------------------------------------------------------------------------------
 
 

@@ -238,11 +238,6 @@ def test_bounds_that_are_none_are_refused_before_data_is_read(bounds):
         model(DPMLPRegressor, bounds_y=bounds).fit(Untouchable(), Untouchable())
 
 
-def test_bounds_for_another_number_of_features_are_refused():
-    with pytest.raises(ValueError, match="bounds_X for 3 features and X with 4"):
-        model(bounds_X=([0] * 3, [1] * 3)).fit(X, y)
-
-
 # --- records that are not sensible ------------------------------------------------------------------------------
 
 
@@ -353,19 +348,6 @@ def test_without_a_public_number_the_records_are_counted():
     many = np.zeros((25_000, 1), dtype=np.float32)
     one = DPMLPRegressor(noise_multiplier=2.0, sample_rate=1e-3, max_steps=1).fit(many, many[:, 0])
     assert one.hidden_layer_sizes_ == (64, 64)
-
-
-def test_layers_that_are_decided_cost_nothing():
-    auto, given = (DPMLPClassifier(h, noise_multiplier=2.0, batch_size=2e4, sample_rate=0.02) for h in ("auto", (64,)))
-    assert auto.privacy_guarantee() == given.privacy_guarantee()
-    assert "hidden_layer_sizes" not in auto.privacy_parameters
-
-
-def test_a_penalty_and_momentum_reach_the_optimizer():
-    decayed = model(alpha=1.0, learning_rate_init=0.5, max_grad_norm=1e-9, max_steps=20).fit(X, y)
-    assert float(parameters(decayed).abs().max()) < 1e-5
-    given = {"noise_seed": 0, "random_state": 0}
-    assert not torch.equal(*[parameters(model(momentum=m, **given).fit(X, y)) for m in (0.0, 0.9)])
 
 
 def test_a_seed_of_the_noise_is_among_the_assumptions():
