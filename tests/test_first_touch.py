@@ -11,7 +11,6 @@ from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBo
 from sklearn_dpsearch.privacy import PrivacyError
 
 nets = pytest.importorskip("sklearn_dpsearch.nets")
-import torch
 from torch import nn
 
 RNG = np.random.default_rng(0)
@@ -57,16 +56,6 @@ def test_arguments_of_parts_and_of_subclasses_are_taken():
     assert clone(made.set_params(module__bias=False)).get_params()["module__bias"] is False
 
 
-def test_a_loader_is_answered_with_its_data_set():
-    data = torch.utils.data.TensorDataset(torch.tensor(X), torch.tensor(Y))
-    for given in ((), (None,), (Y,)):
-        with pytest.raises(TypeError, match=r"Give loader\.dataset"):
-            net().fit(torch.utils.data.DataLoader(data), *given)
-    net().fit(data)
-    with pytest.raises(ValueError, match="needs y"):
-        net().fit(X)
-
-
 @pytest.mark.parametrize(
     ("make", "entry"),
     [
@@ -97,15 +86,3 @@ def test_a_search_over_an_embedding_is_rehearsed_with_tokens_that_it_knows(dtype
     tokens = RNG.integers(0, 30, (80, 4)).astype(dtype)
     search = DPRandomSearchCV(tokens_net(noise_multiplier=None), {"lr": [0.1, 0.5]}, n_iter=2, epsilon=5.0, delta=1e-4)
     assert search.fit(tokens, Y).predict(tokens).shape == (80,)
-
-
-def test_made_up_tokens_fit_the_smallest_embedding():
-    class Two(nn.Module):
-        def __init__(self, few=5):
-            super().__init__()
-            self.many, self.few = nn.Embedding(30, 3), nn.Embedding(few, 3)
-
-    assert net(Two).n_tokens() == 5
-    assert net(Two, module__few=3).n_tokens() == 3
-    assert net(Two()).n_tokens() == 5
-    assert net().n_tokens() is None

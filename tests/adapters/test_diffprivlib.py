@@ -8,11 +8,9 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.preprocessing import StandardScaler as PlainScaler
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import adapter_for, training_run
@@ -81,24 +79,6 @@ def test_scaling_multiplies_the_promise(make):
     settings = adapter_for(estimator).scaled_privacy(estimator, 3.0)
     assert settings == {"epsilon": 1.5}
     assert promise(estimator.set_params(**settings)).epsilon == pytest.approx(3 * promise(make(epsilon=0.5)).epsilon)
-
-
-@pytest.mark.parametrize("make", UNDERSTOOD)
-def test_parameters_the_guarantee_depends_on_exist(make):
-    estimator = make()
-    names = adapter_for(estimator).privacy_parameters(estimator)
-    assert "epsilon" in names
-    assert set(names) <= set(estimator.get_params())
-
-
-def test_parameters_without_influence_on_the_guarantee_are_not_listed():
-    assert "max_depth" not in adapter_for(tree()).privacy_parameters(tree())
-    assert "C" not in adapter_for(logistic()).privacy_parameters(logistic())
-
-
-@pytest.mark.parametrize("make", [bayes, logistic, scaler])
-def test_assumptions_say_that_the_number_of_records_is_public(make):
-    assert any("number of records is public" in text for text in training_run(make()).assumptions)
 
 
 # --- refusals: found, needed, remedy ---------------------------------------------------------------------------------
@@ -221,29 +201,6 @@ def fitted_search(estimator, space, X, y, **kwargs):
     return DPRandomSearchCV(estimator, space, n_iter=3, **kwargs).fit(X, y)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("estimator", "space"),
-    [
-        (tree(bounds=(-1, 1)), {"max_depth": [1, 3]}),
-        (bayes(), {"var_smoothing": [1e-9, 1e-3]}),
-        (logistic(), {"C": [0.1, 1.0]}),
-    ],
-    ids=lambda one: type(one).__name__,
-)
-def test_a_search_runs_and_leaves_the_default_ledger_alone(estimator, space, cancer):
-    default = BudgetAccountant.load_default(None)
-    before = len(default)
-    search = fitted_search(estimator, space, *cancer, epsilon=6.0)
-    assert len(default) == before
-    assert search.privacy_spent_.epsilon <= 6.0
-    assert search.privacy_spent_.neighboring == "replace_one"
-    assert set(search.predict(cancer[0])) <= {0, 1}
-    assert search.best_estimator_.random_state is None
-    assert search.best_estimator_.accountant.total()[0] == pytest.approx(search.best_estimator_.epsilon)
-    assert len(search.best_estimator_.accountant) == 1
-
-
 def test_the_default_ledger_stays_empty(cancer):
     try:
         kept = BudgetAccountant.pop_default()
@@ -295,39 +252,6 @@ def test_the_nodes_of_a_tree_hold_no_counts():
 
 
 # --- composites ------------------------------------------------------------------------------------------------------
-
-
-def halve(X):
-    return X / np.sqrt(X.shape[1]) / 2
-
-
-@pytest.mark.slow
-def test_a_pipeline_of_private_steps_composes(cancer):
-    chain = make_pipeline(scaler(epsilon=0.5), FunctionTransformer(halve), logistic(epsilon=1.0))
-    assert promise(chain).pure_epsilon == 1.5
-    assert promise(chain).neighboring == "replace_one"
-    search = fitted_search(chain, {"logisticregression__C": [0.1, 1.0]}, *cancer, epsilon=5.0)
-    assert search.privacy_spent_.epsilon <= 5.0
-    assert search.best_estimator_[0].epsilon == pytest.approx(search.best_estimator_[-1].epsilon / 2)
-
-
-def test_unions_and_column_transformers_compose():
-    both = FeatureUnion([("wide", scaler(epsilon=0.25)), ("narrow", scaler(epsilon=0.5))])
-    assert promise(both).pure_epsilon == 0.75
-    columns = ColumnTransformer([("a", scaler(epsilon=0.25), [0]), ("b", "passthrough", [1])], remainder=scaler())
-    assert promise(columns).pure_epsilon == 1.25
-    everything = promise(make_pipeline(both, columns, bayes(epsilon=1.5)))
-    assert everything.pure_epsilon == pytest.approx(0.75 + 1.25 + 2.5)
-
-
-def test_plain_scikit_learn_steps_are_refused_by_name():
-    chain = make_pipeline(PlainScaler(), logistic())
-    refused(UnknownGuaranteeError, chain, "'standardscaler'", "StandardScaler", "without privacy")
-
-
-def test_a_leaking_step_is_refused_by_name():
-    chain = make_pipeline(scaler(), PCA(2, data_norm=1, centered=True), logistic())
-    refused(LeakingEstimatorError, chain, "In step 'pca'", "sampler")
 
 
 @pytest.mark.parametrize(

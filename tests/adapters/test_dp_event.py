@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PureDP, UnknownGuaranteeError
 
 from .toys import promise, refused
@@ -85,16 +84,3 @@ def test_an_event_on_a_subclass_of_ours_counts_only_if_it_is_its_own():
         dp_event, neighboring_relation = dp.GaussianDpEvent(10.0), ZERO_OUT
 
     assert promise(Changed(classes=[0, 1])) == GaussianDP(mu=0.1, neighboring="zero_out")
-
-
-@pytest.mark.slow
-def test_a_search_calibrates_its_noise():
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 600)
-    X = np.clip(0.3 * rng.random((600, 3)) + 0.5 * y[:, None], 0, 1)
-    search = DPRandomSearchCV(NoisyMeans(), {"shrink": [0.0, 0.1]}, n_iter=3, epsilon=2.0, delta=1e-5).fit(X, y)
-    assert 1.95 <= search.privacy_spent_.epsilon <= 2.0
-    assert search.privacy_spent_.neighboring == "zero_out"
-    assert search.best_estimator_.noise_multiplier > 1.0
-    assert any("states its own event" in one for one in search.privacy_spent_.assumptions)
-    assert search.score(X, y) > 0.7

@@ -8,10 +8,8 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
-from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, search_space
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.adapters import adapter_for
 from sklearn_dpsearch.privacy import (
     GaussianDP,
@@ -291,20 +289,3 @@ def test_a_subset_search_is_not_amplified_as_models_count_their_records():
     assert adapter_for(ebm()).expecting(ebm(), 100.0) is None
     search = DPSubsetSearchCV(ebm(), {"learning_rate": [0.1, 0.2]}, delta=1e-5)
     assert any("subset counts as known" in one for one in search.privacy_cost(1000).assumptions)
-
-
-def test_it_is_a_step_of_a_pipeline_and_a_model_among_others():
-    model = make_pipeline(FunctionTransformer(np.tanh), ebm())
-    assert promise(model) == promise(ebm())
-    (space,) = search_space(model)
-    assert set(space) == {
-        "dpexplainableboostingclassifier__" + name for name in ("learning_rate", "max_rounds", "max_leaves")
-    }
-
-
-@pytest.mark.slow
-def test_a_search_with_a_seed_repeats_itself(search):
-    fitted, X, y = search
-    again = clone(fitted).fit(X, y)
-    assert again.best_params_ == fitted.best_params_
-    assert np.array_equal(again.predict_proba(X), fitted.predict_proba(X))

@@ -6,7 +6,6 @@ import itertools
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 
@@ -119,19 +118,3 @@ def test_effects_are_zero_in_the_mean_over_the_public_range_or_list():
         if name == "job":
             assert shape.values.tolist() == ["clerk", "nurse", "pilot", "unknown"]
             np.testing.assert_allclose(shape.effects[:, :3].sum(axis=1), 0.0, atol=1e-9)
-
-
-def test_a_column_that_no_round_drew_has_no_effect():
-    shapes = small(max_iter=1, max_features_per_cell=1).shapes()
-    flat = [shape for shape in shapes.values() if not shape.effects.any()]
-    assert len(flat) == 3
-    assert not any(shape.noise.any() for shape in flat)
-
-
-def test_columns_are_chosen_by_name():
-    model = small()
-    assert list(model.shapes(["old", "age"])) == ["old", "age"]
-    with pytest.raises(KeyError, match="no column 'old age'"):
-        model.shapes(["old age"])
-    with pytest.raises(NotFittedError):
-        classifier().shapes()

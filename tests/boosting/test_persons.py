@@ -7,10 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import sklearn
 
 from sklearn_dpsearch.audit import replay
-from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, base, persons
+from sklearn_dpsearch.boosting import base, persons
 from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
 from sklearn_dpsearch.boosting.noise import UNIT, bounded, squared_distance, sums_of, whole
 from sklearn_dpsearch.boosting.persons import Persons, clipped
@@ -231,10 +230,3 @@ def test_groups_leave_no_trace():
     with pytest.raises(ValueError, match="Found groups of shape") as told:
         model.fit(TABLE, TABLE["pay"], groups=names[:-1])
     assert "patient" not in str(told.value)
-
-
-def test_routing_asks_for_groups_by_name():
-    """scikit-learn's own way: a request of ``fit`` for them."""
-    with sklearn.config_context(enable_metadata_routing=True):
-        model = DPGradientBoostingClassifier({"x": (0, 1)}).set_fit_request(groups=True)
-        assert model.get_metadata_routing().fit.requests["groups"] is True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.audit import replay
 from sklearn_dpsearch.boosting import base
 from sklearn_dpsearch.boosting.losses import LEAST_PROBABILITY
@@ -22,7 +20,6 @@ from sklearn_dpsearch.boosting.rounds import EVERY
 from sklearn_dpsearch.privacy import GaussianDP
 
 from .models import MODELS, STARTS, TABLE, ByAge, PriceByAge
-from .tables import table
 
 
 class WrongByAge(ByAge):
@@ -118,11 +115,6 @@ def test_labels_of_another_kind_are_refused():
         logits_of(np.array([0, 1]), np.array(["0", "1"]))
 
 
-def test_pickles_predict_the_same_and_the_start_is_inside(kind):
-    model = MODELS[kind](init=STARTS[kind], noise_seed=0).fit(TABLE, TABLE[MODELS[kind]().target])
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(TABLE), model.predict(TABLE))
-
-
 def test_the_statement_names_the_start_and_the_cost_of_an_earlier_release(kind):
     def said(init):
         (text,) = [text for text in MODELS[kind](init=init).privacy_assumptions() if "init" in text]
@@ -146,17 +138,6 @@ def test_what_could_leak_or_is_not_fitted_is_refused_before_records_are_read(kin
     ):
         with pytest.raises(error, match=text):
             MODELS[kind](init=init, neighboring=neighboring).fit("no table", None)
-
-
-@pytest.mark.slow
-def test_a_search_tries_a_start_and_none():
-    model = MODELS["two classes"](target_mu=None, max_iter=20)
-    space = {"init": [None, FrozenEstimator(STARTS["two classes"])], "prior_factor": [1.0, 1.4]}
-    search = DPRandomSearchCV(model, space, n_iter=3, epsilon=3.0, delta=1e-5, random_state=0)
-    records = table(800, seed=1)
-    search.fit(records, records["pay"])
-    assert search.best_estimator_.predict_proba(records).shape == (800, 2)
-    assert any("init" in text for text in search.privacy_spent_.assumptions)
 
 
 def test_a_start_gets_the_columns_that_it_was_fitted_on():

@@ -2,33 +2,29 @@
 
 from .mutant import Mutant
 
-MUTANTS = [
-    Mutant(
-        name="statements of another relation",
+MUTANTS = {
+    "statements of another relation": Mutant(
         mistake="An audit under one neighbouring relation refutes what a fitted model states under another one.",
         file="audit/claims.py",
         old="stated = [one.guarantee for one in spent if one.neighboring == planned.neighboring]",
         new="stated = [one.guarantee for one in spent]",
         tests=("audit/test_one_run.py::test_what_a_fitted_model_states_counts_under_its_own_relation_alone",),
     ),
-    Mutant(
-        name="risk from one point of the profile",
+    "risk from one point of the profile": Mutant(
         mistake="The risk in print is that of the stated (ε, δ): another number in every place, by the δ of the place.",
         file="privacy/statement/sections.py",
         old="advantage = hundredths_up(spent._trade_off.advantage())",
         new="advantage = hundredths_up(math.tanh(spent.epsilon / 2) + spent.delta)",
         tests=("privacy/statement/test_report.py::test_one_fit_has_one_risk_wherever_it_is_printed",),
     ),
-    Mutant(
-        name="rough bound below the search",
+    "rough bound below the search": Mutant(
         mistake="The rough bound by which a calibration begins is that of one run, not of the search.",
         file="privacy/selection/best_of.py",
         old='return self.bounds["Theorem 1"] if light_tailed(self.count) else self',
         new="return self.one_run if light_tailed(self.count) else self",
         tests=("privacy/test_calibration.py::test_a_rough_bound_is_never_below_and_spares_the_prices",),
     ),
-    Mutant(
-        name="thirty-two bits of PyTorch",
+    "thirty-two bits of PyTorch": Mutant(
         mistake="PyTorch's generator on a CPU is seeded by manual_seed alone, which keeps 32 bits.",
         file="_process/random_generators.py",
         old="    if state.numel() == TORCH_STATE:\n",
@@ -36,40 +32,35 @@ MUTANTS = [
         tests=("nets/test_randomness.py::test_a_run_has_more_states_of_pytorch_than_can_be_tried",),
         seen="torch.manual_seed",
     ),
-    Mutant(
-        name="all records scored at once",
+    "all records scored at once": Mutant(
         mistake="A model is asked for as many records as there are: one more changes the last digit of all answers.",
         file="scoring/contributions.py",
         old="places = np.full(BLOCK, part.start)",
         new="places = np.full(min(BLOCK, n - start), part.start)",
         tests=("scoring/test_scorers.py::test_one_more_record_changes_the_size_of_no_call",),
     ),
-    Mutant(
-        name="smaller calls after a failure",
+    "smaller calls after a failure": Mutant(
         mistake="Where a record fails, others are asked for in smaller calls, whose answers differ in the last digit.",
         file="scoring/contributions.py",
         old="response = respond(_safe_indexing(X, places))[inside]",
         new="response = respond(_safe_indexing(X, places[inside]))",
         tests=("scoring/test_scorers.py::test_a_record_that_fails_changes_the_count_of_no_other",),
     ),
-    Mutant(
-        name="a blank record in one part only",
+    "a blank record in one part only": Mutant(
         mistake="The relation of a composition is replaced, and that of its parts is not.",
         file="privacy/guarantees/blank_record.py",
         old='if isinstance(value, tuple) and not hasattr(value, "_fields"):',
         new="if False:",
         tests=("privacy/guarantees/test_blank_record.py::test_a_blank_record_costs_what_a_missing_one_does",),
     ),
-    Mutant(
-        name="weights believed",
+    "weights believed": Mutant(
         mistake="Weights of a mixture are checked where a program draws it, and not where it is read from a file.",
         file="privacy/guarantees/composition.py",
         old="min(self.weights) > 0 and abs(math.fsum(self.weights) - 1) < 1e-9",
         new="True",
         tests=("privacy/test_dictionaries.py::test_what_a_file_holds_is_checked_like_what_a_program_builds",),
     ),
-    Mutant(
-        name="relation of parts not compared",
+    "relation of parts not compared": Mutant(
         mistake="Parts under one neighbouring relation make a whole under another one.",
         file="privacy/guarantees/base.py",
         old="if part.neighboring != whole.neighboring:",
@@ -79,16 +70,14 @@ MUTANTS = [
             "privacy/guarantees/test_building.py::test_every_value_checks_itself_when_built",
         ),
     ),
-    Mutant(
-        name="profiles compared without their pairs",
+    "profiles compared without their pairs": Mutant(
         mistake="Two profiles with one function and different loss distributions are equal, and share cached answers.",
         file="privacy/guarantees/values.py",
         old="given_pair: DominatingPair | None = field(default=None, repr=False)",
         new="given_pair: DominatingPair | None = field(default=None, repr=False, compare=False)",
         tests=("privacy/guarantees/test_building.py::test_one_function_over_two_pairs_makes_two_guarantees",),
     ),
-    Mutant(
-        name="certificate from masses above 1",
+    "certificate from masses above 1": Mutant(
         mistake="A certificate is worked out from masses that were rounded up, as if they were probabilities.",
         file="privacy/selection/witness.py",
         old="if above_q[0] > 1.0 and too_much.size else 0",
@@ -98,8 +87,7 @@ MUTANTS = [
             "privacy/selection/test_witness.py::test_probabilities_of_rounded_masses_have_totals_of_one_and_a_curve_nowhere_above",
         ),
     ),
-    Mutant(
-        name="contradiction hidden",
+    "contradiction hidden": Mutant(
         mistake="A mechanism that refutes a bound is cut down to the bound, and nothing is said.",
         file="privacy/selection/verify.py",
         old="if floor > certified + ROUNDED:",
@@ -108,16 +96,14 @@ MUTANTS = [
             "privacy/selection/test_verify.py::test_a_mechanism_that_refutes_a_bound_is_an_error_and_not_a_verdict",
         ),
     ),
-    Mutant(
-        name="guarantees of one's own mixed up",
+    "guarantees of one's own mixed up": Mutant(
         mistake="A guarantee that is no dataclass is compared by fields it is not made of, and gets another one's ε.",
         file="privacy/guarantees/base.py",
         old="@dataclass(frozen=True, kw_only=True, eq=False)  #",
         new="@dataclass(frozen=True, kw_only=True)  #",
         tests=("privacy/guarantees/test_building.py::test_guarantees_of_ones_own_are_not_mixed_up",),
     ),
-    Mutant(
-        name="missing mass at infinity",
+    "missing mass at infinity": Mutant(
         mistake="A privacy loss distribution is evaluated without the mass of outcomes that only one side has.",
         file="privacy/numerics/loss_distribution.py",
         old="return np.minimum(self.infinity + finite, 1.0)",
@@ -126,8 +112,7 @@ MUTANTS = [
             "privacy/numerics/test_loss_distribution.py::test_curve_of_a_discrete_pair_is_its_hockey_stick_divergence",
         ),
     ),
-    Mutant(
-        name="optimistic grid",
+    "optimistic grid": Mutant(
         mistake="Privacy losses are rounded down to the grid before they are convolved.",
         file="privacy/numerics/loss_distribution.py",
         old="np.clip(np.expm1(-above) / np.expm1(-gap), 0.0, 1.0)",
@@ -135,16 +120,14 @@ MUTANTS = [
         tests=("privacy/numerics/test_convolution.py::test_convolution_is_above_the_exact_composition_and_close",),
         seen="dp_accounting's optimistic estimate used as a bound",
     ),
-    Mutant(
-        name="tails cut off",
+    "tails cut off": Mutant(
         mistake="What a convolution cuts off in its tails is not counted.",
         file="privacy/numerics/convolution.py",
         old="_infinity(parts, [step.count for step in self.steps]) + 2 * tail_mass)",
         new="_infinity(parts, [step.count for step in self.steps]))",
         tests=("privacy/numerics/test_convolution.py::test_what_lies_beyond_the_window_goes_to_infinity",),
     ),
-    Mutant(
-        name="a grid finer than doubles",
+    "a grid finer than doubles": Mutant(
         mistake="Losses without spread are put on a grid whose indices no double can tell apart.",
         file="privacy/numerics/convolution.py",
         old="largest * FINEST, 1e-14)",
@@ -154,8 +137,7 @@ MUTANTS = [
         ),
         seen="this library, in development: a bound of 4e-5 where the truth is 1",
     ),
-    Mutant(
-        name="errors of a transform not counted",
+    "errors of a transform not counted": Mutant(
         mistake="What a fast Fourier transform may get wrong is not added to the masses.",
         file="privacy/numerics/grid_sums.py",
         old="np.maximum(around[index % size], 0.0) + error)",
@@ -164,8 +146,7 @@ MUTANTS = [
             "privacy/numerics/test_convolution.py::test_every_tilt_bounds_every_mass_whatever_goes_around_the_circle",
         ),
     ),
-    Mutant(
-        name="tilt undone the wrong way",
+    "tilt undone the wrong way": Mutant(
         mistake="Masses that were tilted by e^{θL} are multiplied by e^{θL} again.",
         file="privacy/numerics/grid_sums.py",
         old="for step in steps) - tilt * index\n",
@@ -174,24 +155,21 @@ MUTANTS = [
             "privacy/numerics/test_convolution.py::test_every_tilt_bounds_every_mass_whatever_goes_around_the_circle",
         ),
     ),
-    Mutant(
-        name="circle too small",
+    "circle too small": Mutant(
         mistake="Losses that do not fit on the circle of a transform are dropped instead of going around it.",
         file="privacy/numerics/grid_sums.py",
         old="return np.asarray(np.bincount(places, self.tilted(tilt), size), dtype=float)",
         new=("return np.asarray(np.bincount(places, self.tilted(tilt) * (self.atoms[0] - self.first < size), size))"),
         tests=("privacy/numerics/test_convolution.py::test_what_lies_outside_of_the_circle_goes_around_it",),
     ),
-    Mutant(
-        name="rare losses without their announcement",
+    "rare losses without their announcement": Mutant(
         mistake="Rare losses are added to the common part of all steps as they are, not relative to a common step.",
         file="privacy/numerics/rare_losses.py",
         old="+ 4.0 * EPS * abs(least), pld.masses[here] / p)",
         new="+ 4.0 * EPS * abs(least), pld.masses[here])",
         tests=("privacy/numerics/test_rare_losses.py::test_bound_is_above_the_exact_composition_and_close",),
     ),
-    Mutant(
-        name="one rare loss at most",
+    "one rare loss at most": Mutant(
         mistake="Sums with two rare losses or more are left out.",
         file="privacy/numerics/rare_losses.py",
         old="special.expm1(exponent) * np.exp(-rate) if rate < 1",
@@ -199,24 +177,21 @@ MUTANTS = [
         tests=("privacy/numerics/test_rare_losses.py::test_what_the_transforms_get_wrong_is_below_the_allowance",),
         seen="first-order bounds for rare events",
     ),
-    Mutant(
-        name="remainder of a long composition",
+    "remainder of a long composition": Mutant(
         mistake="A long composition is taken for its whole groups of steps; the steps that are left are not counted.",
         file="privacy/numerics/convolution.py",
         old="        if count % size:\n",
         new="        if False:\n",
         tests=("privacy/numerics/test_rare_losses.py::test_compositions_of_compositions_are_above_the_exact_one",),
     ),
-    Mutant(
-        name="epsilon rounded down",
+    "epsilon rounded down": Mutant(
         mistake="A bisection for ε returns the end that does not meet δ.",
         file="privacy/guarantees/base.py",
         old="    return turn.holds\n",
         new="    return turn.fails or 0.0\n",
         tests=("privacy/guarantees/test_values.py::test_delta_at_the_stated_epsilon_is_at_most_the_stated_delta",),
     ),
-    Mutant(
-        name="budget exceeded by calibration",
+    "budget exceeded by calibration": Mutant(
         mistake="Calibration returns the parameter that just misses the target.",
         file="privacy/calibration.py",
         old="found = turn.fails if rising else turn.holds",
@@ -224,48 +199,42 @@ MUTANTS = [
         tests=("privacy/test_calibration.py::test_result_meets_the_target_and_is_within_the_tolerance",),
         seen="Opacus's search for a noise multiplier, where the tolerance is overrun",
     ),
-    Mutant(
-        name="average of the epsilons",
+    "average of the epsilons": Mutant(
         mistake="A search over candidates with different ε is charged as if none of them had more than the average.",
         file="privacy/guarantees/composition.py",
         old="return None if None in pure else max(pure)",
         new="return None if None in pure else sum(pure) / len(pure)",
         tests=("privacy/selection/test_pure_mixtures.py::test_exact_form_agrees_with_all_orders_of_two_candidates",),
     ),
-    Mutant(
-        name="certificate of two places at once",
+    "certificate of two places at once": Mutant(
         mistake="The best order lets outcomes go back to where fewer of the others score below.",
         file="privacy/selection/witness.py",
         old="        best = np.maximum.accumulate((row + best)[::-1])[::-1] - row\n",
         new="        best = np.maximum(best, placed[-1, -1] - row)\n",
         tests=("privacy/selection/test_score_orders.py::test_gain_is_what_an_order_written_out_loses",),
     ),
-    Mutant(
-        name="certificate without the neighbour",
+    "certificate without the neighbour": Mutant(
         mistake="The gain of a group on the neighbouring data set is bounded from below, not from above.",
         file="privacy/selection/witness.py",
         old="    _, most = pgf_increase(distribution, np.clip(top_q - error, 0.0, 1.0), theirs)\n",
         new="    most, _ = pgf_increase(distribution, np.clip(top_q + error, 0.0, 1.0), theirs - 2 * error)\n",
         tests=("privacy/selection/test_score_orders.py::test_an_error_of_the_masses_counts_against_the_order",),
     ),
-    Mutant(
-        name="places for nothing",
+    "places for nothing": Mutant(
         mistake="A potential is charged for at the outcomes, and what it adds up to along the order is left out.",
         file="privacy/selection/potentials.py",
         old="    total = mesh.change(values) + at_one + right + left\n",
         new="    total = at_one + right + left\n",
         tests=("privacy/selection/test_potentials.py::test_bound_by_any_potential_is_never_below_the_exact_loss",),
     ),
-    Mutant(
-        name="mesh inside the region",
+    "mesh inside the region": Mutant(
         mistake="The triangles have their corners on the curved edge of the testing region, and leave parts of it out.",
         file="privacy/selection/potentials.py",
         old="np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN\n",
         new="np.append(above, 0.0)) * 0.0\n",
         tests=("privacy/selection/test_potentials.py::test_mesh_covers_the_testing_region",),
     ),
-    Mutant(
-        name="probability that underflows",
+    "probability that underflows": Mutant(
         mistake="Outcomes that are next to impossible on one side are lost, with all their probability on the other.",
         file="privacy/numerics/loss_distribution.py",
         old="    far = down > -LOWEST\n",
@@ -274,8 +243,7 @@ MUTANTS = [
             "privacy/selection/test_best_of.py::test_bound_holds_where_the_probability_of_the_lowest_ratios_underflows",
         ),
     ),
-    Mutant(
-        name="nothing beyond the last place",
+    "nothing beyond the last place": Mutant(
         mistake="At the last ε where potentials are worked out δ counts as small, also where it is not.",
         file="privacy/selection/best_of.py",
         old="last = NEAR if end <= LARGEST_LOSS else known[-1]",
@@ -285,40 +253,35 @@ MUTANTS = [
             "test_losses_beyond_the_last_place_where_it_is_worked_out_are_not_understated",
         ),
     ),
-    Mutant(
-        name="prices that are not paid",
+    "prices that are not paid": Mutant(
         mistake="What outcomes gain is lowered by the price of their place, and the price is not added.",
         file="privacy/selection/prices.py",
         old="    found = (sum(way.paid for way in ways) + float(room.masses @ left)) * (1.0 + SLACK)\n",
         new="    found = float(room.masses @ left) * (1.0 + SLACK)\n",
         tests=("privacy/selection/test_prices.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",),
     ),
-    Mutant(
-        name="prices below zero",
+    "prices below zero": Mutant(
         mistake="Prices are refunds where those above gain less.",
         file="privacy/selection/prices.py",
         old="        found[i] = total = max(total + step, 0.0)\n",
         new="        found[i] = total = total + step - 1e-3\n",
         tests=("privacy/selection/test_prices.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",),
     ),
-    Mutant(
-        name="prices over half the width",
+    "prices over half the width": Mutant(
         mistake="What is paid is added up over half the room and half the quantiles.",
         file="privacy/selection/prices.py",
         old="    return float(np.sum(0.5 * (prices[1:] + prices[:-1])",
         new="    return float(np.sum(0.25 * (prices[1:] + prices[:-1])",
         tests=("privacy/selection/test_prices.py::test_bound_by_any_prices_is_never_below_the_exact_loss",),
     ),
-    Mutant(
-        name="room above the region",
+    "room above the region": Mutant(
         mistake="Outcomes of low likelihood ratio below a place are not counted: less seems to be below than may be.",
         file="privacy/selection/prices.py",
         old="        return (low + float(self.ground.pld.minus_infinity or 0.0)) * (1.0 + ROUNDING) + 1e-15\n",
         new="        return 0.5 * low\n",
         tests=("privacy/selection/test_prices.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",),
     ),
-    Mutant(
-        name="delta forgotten",
+    "delta forgotten": Mutant(
         mistake="An (ε, δ) guarantee is treated as if it were ε-DP.",
         file="privacy/guarantees/values.py",
         old="return symmetric(basic_mechanisms.randomized_response(self.epsilon, self.delta))",
@@ -328,8 +291,7 @@ MUTANTS = [
         ),
         seen="an Optuna tuner that sums ε and keeps one δ",
     ),
-    Mutant(
-        name="two steps added up",
+    "two steps added up": Mutant(
         mistake="A guarantee is carried over to changed records by δ(ε₁) + δ(ε₂), without the factor e^ε₁.",
         file="privacy/guarantees/changed_record.py",
         old="np.exp(first) * pair.added.delta_at(",
@@ -337,32 +299,28 @@ MUTANTS = [
         tests=("privacy/guarantees/test_changed_record.py::test_changing_a_record_never_shows_more_than_two_steps_do",),
         seen="group privacy with k·δ instead of Σ e^{iε}·δ",
     ),
-    Mutant(
-        name="a bound taken apart",
+    "a bound taken apart": Mutant(
         mistake="The parts of a composition are carried over to changed records one by one, though it is only a bound.",
         file="privacy/guarantees/changed_record.py",
         old="if type(found) is Composition and all(type(part) is DPSGD for part in found.parts):",
         new="if type(found) is Composition:",
         tests=("privacy/guarantees/test_changed_record.py::test_a_gaussian_target_is_carried_over_as_a_whole",),
     ),
-    Mutant(
-        name="half of a chain",
+    "half of a chain": Mutant(
         mistake="A replaced record of a subset search counts as one that is removed.",
         file="privacy/selection/subset.py",
         old='{"chain": ChangedRecord(presence=self.presence),',
         new='{"chain": self.presence,',
         tests=("privacy/selection/test_subset_replaced.py::test_bound_is_never_below_the_exact_loss",),
     ),
-    Mutant(
-        name="add/remove under replace-one",
+    "add/remove under replace-one": Mutant(
         mistake="DP-SGD's add/remove bound is reported for a changed record.",
         file="privacy/guarantees/values.py",
         old='int(self.steps), self.neighboring == "replace_one"',
         new="int(self.steps), False",
         tests=("privacy/numerics/test_basic_mechanisms.py::test_replaced_record_costs_about_twice_an_added_one",),
     ),
-    Mutant(
-        name="Rényi curve under replace-one",
+    "Rényi curve under replace-one": Mutant(
         mistake="The Rényi curve of the sampled Gaussian for an added record is used for a changed one.",
         file="privacy/guarantees/values.py",
         old='return self.neighboring != "replace_one"',
@@ -370,32 +328,28 @@ MUTANTS = [
         tests=("privacy/guarantees/test_values.py::test_renyi_curve_grows_with_its_order_and_bounds_the_profile",),
         seen="accountants that have one relation only",
     ),
-    Mutant(
-        name="DP-SGD in one direction",
+    "DP-SGD in one direction": Mutant(
         mistake="The record is only ever removed, never added.",
         file="privacy/numerics/basic_mechanisms.py",
         old="DominatingPair(convolve([removed], [steps]), convolve([added], [steps]))",
         new="DominatingPair(convolve([added], [steps]), convolve([added], [steps]))",
         tests=("privacy/numerics/test_basic_mechanisms.py::test_dpsgd_agrees_with_dp_accounting",),
     ),
-    Mutant(
-        name="search in one direction",
+    "search in one direction": Mutant(
         mistake="Theorem 1 is evaluated for a removed record and not for an added one.",
         file="privacy/selection/best_of.py",
         old="for i in range(len(self._hinges))], axis=0)",
         new="for i in range(1)], axis=0)",
         tests=("privacy/selection/test_best_of.py::test_both_orders_of_the_neighbours_count",),
     ),
-    Mutant(
-        name="one quantile for all outcomes",
+    "one quantile for all outcomes": Mutant(
         mistake="The maximum over quantiles is taken once, not for every outcome: not a bound.",
         file="privacy/selection/hinges.py",
         old="kept = _hull(height.tolist(), fall.tolist())",
         new="kept = [0, height.size - 1]",
         tests=("privacy/selection/test_hinges.py::test_hinges_are_the_upper_envelope_of_their_lines",),
     ),
-    Mutant(
-        name="one run's ε for the search",
+    "one run's ε for the search": Mutant(
         mistake="The search reports what one run costs.",
         file="privacy/selection/best_of.py",
         old="if isinstance(one_run, NonPrivate) or distribution == Fixed(1):",
@@ -403,16 +357,14 @@ MUTANTS = [
         tests=("privacy/selection/test_verify.py::test_the_epsilon_of_one_run_is_false_for_the_search",),
         seen="most papers and tutorials; GridSearchCV over diffprivlib; LeakPro#438",
     ),
-    Mutant(
-        name="geometric for Poisson",
+    "geometric for Poisson": Mutant(
         mistake="A search with a Poisson number of runs is accounted by the geometric distribution.",
         file="privacy/selection/best_of.py",
         old='as_guarantee(one_run, "one_run"), as_count_distribution(count))',
         new='as_guarantee(one_run, "one_run"), as_count_distribution(getattr(count, "mean", count)))',
         tests=("privacy/selection/test_best_of.py::test_poisson_search_costs_at_most_the_stated_figure",),
     ),
-    Mutant(
-        name="at least one, not renormalised",
+    "at least one, not renormalised": Mutant(
         mistake="A distribution given K ≥ 1 is accounted as if K = 0 were still possible.",
         file="privacy/count_distributions/base.py",
         old="return self.distribution.log_slope(z, u) - math.log(self._scale)",
@@ -420,8 +372,7 @@ MUTANTS = [
         tests=("privacy/selection/test_best_of.py::test_conditioning_on_a_run_multiplies_delta_by_the_same_factor",),
         seen="Poisson searches that draw again until there is a run",
     ),
-    Mutant(
-        name="cap not renormalised",
+    "cap not renormalised": Mutant(
         mistake="A capped distribution is accounted by the distribution before the cap.",
         file="privacy/count_distributions/base.py",
         old="        return np.asarray(values / math.fsum(values))",
@@ -430,16 +381,14 @@ MUTANTS = [
             "privacy/count_distributions/test_distributions.py::test_capped_distribution_is_the_distribution_given_that_it_stays_under_the_cap",
         ),
     ),
-    Mutant(
-        name="δ not multiplied",
+    "δ not multiplied": Mutant(
         mistake="The binomial bound's δ is one run's, not the mean number of runs times it.",
         file="privacy/selection/best_of_published.py",
         old="ShiftedProfile(one_run, distribution.mean * scale, smallest)",
         new="ShiftedProfile(one_run, 1.0, smallest)",
         tests=("privacy/selection/test_best_of_published.py::test_corollary_5_8_is_the_limit_of_theorem_5_7",),
     ),
-    Mutant(
-        name="the term m·δ̂ left out",
+    "the term m·δ̂ left out": Mutant(
         mistake="Papernot & Steinke's Theorem 6 without its term m·δ̂.",
         file="privacy/selection/best_of_published.py",
         old="one_run.renyi(orders) + distribution.mean * delta + np.log(",
@@ -447,24 +396,21 @@ MUTANTS = [
         tests=("privacy/selection/test_best_of_published.py::test_theorem_6_agrees_with_dp_accounting_at_every_order",),
         seen="a reproduction of Koskela & Kulkarni, with δ̂ = 0",
     ),
-    Mutant(
-        name="maximum for sum",
+    "maximum for sum": Mutant(
         mistake="The composition of pure guarantees costs the largest ε.",
         file="privacy/guarantees/composition.py",
         old="else _sum_above(pure)  # type: ignore[arg-type]",
         new="else max(pure)  # type: ignore[arg-type]",
         tests=("privacy/guarantees/test_composition.py::test_pure_guarantees_add_up_at_delta_zero_and_gain_above",),
     ),
-    Mutant(
-        name="Gaussian parts not added",
+    "Gaussian parts not added": Mutant(
         mistake="The composition of Gaussian guarantees costs the largest μ.",
         file="privacy/guarantees/composition.py",
         old="total = math.hypot(*[part.mu for part in parts])",
         new="total = max([part.mu for part in parts])",
         tests=("privacy/guarantees/test_composition.py::test_closed_forms_add_up_exactly",),
     ),
-    Mutant(
-        name="worst candidate at one δ",
+    "worst candidate at one δ": Mutant(
         mistake="The worst of several guarantees is the one with the largest ε at one δ, for every δ.",
         file="privacy/guarantees/composition.py",
         old=(
@@ -477,8 +423,7 @@ MUTANTS = [
         ),
         seen="searches over clipping and noise that keep the worst ε",
     ),
-    Mutant(
-        name="average ε of a mixture",
+    "average ε of a mixture": Mutant(
         mistake="A random one of several ε-DP mechanisms is said to cost the average ε.",
         file="privacy/guarantees/composition.py",
         old="return None if None in pure else max(pure)  # type: ignore[type-var]",
@@ -487,8 +432,7 @@ MUTANTS = [
             "privacy/guarantees/test_composition.py::test_one_of_several_pure_mechanisms_is_as_bad_as_the_worst_where_nothing_may_fail",
         ),
     ),
-    Mutant(
-        name="relations mixed",
+    "relations mixed": Mutant(
         mistake="Guarantees about an added and about a changed record are composed.",
         file="privacy/guarantees/composition.py",
         old="    if len(relations) != 1:\n",
@@ -497,8 +441,7 @@ MUTANTS = [
             "privacy/guarantees/test_composition.py::test_guarantees_under_different_neighbouring_relations_never_combine",
         ),
     ),
-    Mutant(
-        name="K clamped",
+    "K clamped": Mutant(
         mistake="No more than 100 runs are ever drawn, and the accountant does not know.",
         file="privacy/count_distributions/base.py",
         old="return draw(self, self._steps, (SystemRandom() if rng is None else rng).getrandbits(256))",
@@ -508,8 +451,7 @@ MUTANTS = [
         ),
         seen="an Optuna tuner: min(K, 100)",
     ),
-    Mutant(
-        name="K fixed",
+    "K fixed": Mutant(
         mistake="The number of runs is always its mean.",
         file="privacy/count_distributions/base.py",
         old="        from secrets import SystemRandom\n\n        return draw",
@@ -517,8 +459,7 @@ MUTANTS = [
         tests=("privacy/count_distributions/test_distributions.py::test_draws_follow_the_distribution",),
         seen="every search with n_iter, accounted as a random one",
     ),
-    Mutant(
-        name="subset search by the average ε",
+    "subset search by the average ε": Mutant(
         mistake="ε of tuning on a random subset is averaged instead of e^ε.",
         file="privacy/selection/subset.py",
         old="return min(log_mean_exp(a, b, weight), max(a, b))",
@@ -527,8 +468,7 @@ MUTANTS = [
             "privacy/selection/test_subset.py::test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached",
         ),
     ),
-    Mutant(
-        name="secret membership that is known",
+    "secret membership that is known": Mutant(
         mistake="Amplification is claimed although a part tells who is in the subset.",
         file="privacy/selection/subset.py",
         old='if self.neighboring == "replace_one" or not self.secret_membership:',
@@ -538,8 +478,7 @@ MUTANTS = [
             "test_a_changed_record_and_known_membership_cost_the_average_over_the_coin",
         ),
     ),
-    Mutant(
-        name="amplified under replace-one",
+    "amplified under replace-one": Mutant(
         mistake="The amplification of a random subset is claimed for a changed record.",
         file="privacy/selection/subset.py",
         old='if self.neighboring == "replace_one" or not self.secret_membership:',
@@ -548,8 +487,7 @@ MUTANTS = [
             "privacy/selection/test_subset.py::test_a_changed_record_and_known_membership_cost_the_average_over_the_coin",
         ),
     ),
-    Mutant(
-        name="validating record that pays for the score alone",
+    "validating record that pays for the score alone": Mutant(
         mistake="A record that validates and then trains the final model pays for its score and not for the training.",
         file="privacy/selection/subset.py",
         old="outside = [compose(self.validate, self.train), self.train]",
@@ -558,24 +496,21 @@ MUTANTS = [
             "privacy/selection/test_subset.py::test_a_changed_record_and_known_membership_cost_the_average_over_the_coin",
         ),
     ),
-    Mutant(
-        name="two ratios in opposite order",
+    "two ratios in opposite order": Mutant(
         mistake="Tuning and its scores are coupled so that one tells least where the other tells most.",
         file="privacy/selection/random_parts.py",
         old="+ np.logaddexp(np.log1p(-share), np.log(share) + v.at(ends))",
         new="+ np.logaddexp(np.log1p(-share), np.log(share) + v.at(1.0 - ends))",
         tests=("privacy/selection/test_subset.py::test_bound_is_exact_where_both_ratios_rise_together",),
     ),
-    Mutant(
-        name="everybody validates rarely",
+    "everybody validates rarely": Mutant(
         mistake="The share of the records that validate is taken off the cost twice.",
         file="privacy/selection/random_parts.py",
         old="np.logaddexp(np.log1p(-share), np.log(share) + v.at(ends))",
         new="np.logaddexp(np.log1p(-share * share), 2 * np.log(share) + v.at(ends))",
         tests=("privacy/selection/test_subset.py::test_bound_is_exact_where_both_ratios_rise_together",),
     ),
-    Mutant(
-        name="stopping is free",
+    "stopping is free": Mutant(
         mistake="A search that stops at the first good run reports what one run costs.",
         file="privacy/selection/threshold.py",
         old="    return float(min(grown * (1.0 + 4e-15), 2.0 * epsilon))",
@@ -584,8 +519,7 @@ MUTANTS = [
             "privacy/selection/test_threshold.py::test_pure_form_is_the_supremum_over_the_testing_region_and_less_than_twice_the_loss",
         ),
     ),
-    Mutant(
-        name="rejects are free",
+    "rejects are free": Mutant(
         mistake="Only accepts count in a walk of sparse-vector rounds with fresh thresholds.",
         file="privacy/selection/doubling.py",
         old="return max(2 * accepts + rejects for",
@@ -593,8 +527,7 @@ MUTANTS = [
         tests=("privacy/selection/test_doubling.py::test_cost_is_that_of_the_worst_of_all_walks",),
         seen="several published sparse-vector variants (Lyu, Su & Li 2017)",
     ),
-    Mutant(
-        name="noisy maximum without the factor 2",
+    "noisy maximum without the factor 2": Mutant(
         mistake="The exponential mechanism is charged Δ/b although utilities may move against each other.",
         file="privacy/selection/noisy_max.py",
         old="float_above(2 * exact / noise.scale)",
@@ -602,8 +535,7 @@ MUTANTS = [
         tests=("privacy/selection/test_noisy_max.py::test_guarantee_is_never_below_the_exact_loss",),
         seen="opendp#2911: noisy max spent four times the ρ it stated",
     ),
-    Mutant(
-        name="threshold without noise",
+    "threshold without noise": Mutant(
         mistake="The threshold of the sparse vector technique is compared as it is.",
         file="privacy/mechanisms/doubling_walk.py",
         old="reached = ceil(fraction(threshold) / self.grid) + noise\n",
@@ -611,16 +543,14 @@ MUTANTS = [
         tests=("privacy/mechanisms/test_above_threshold.py::test_rounds_follow_the_enumerated_distribution",),
         seen="sparse-vector variants 3 to 6 of Lyu, Su & Li 2017",
     ),
-    Mutant(
-        name="half the noise on candidates",
+    "half the noise on candidates": Mutant(
         mistake="Candidates of a sparse-vector round get noise for half their sensitivity.",
         file="privacy/mechanisms/doubling_walk.py",
         old="drawn = discrete_laplace(4 * self.steps / self.round_epsilon, bits)",
         new="drawn = discrete_laplace(2 * self.steps / self.round_epsilon, bits)",
         tests=("privacy/mechanisms/test_above_threshold.py::test_rounds_follow_the_enumerated_distribution",),
     ),
-    Mutant(
-        name="coins of 53 bits",
+    "coins of 53 bits": Mutant(
         mistake="A coin compares a uniform double with a probability: 1e-17 comes out eleven times too often.",
         file="privacy/mechanisms/bernoulli.py",
         old="digits, rest = divmod(rest * 2**64, 1)",
@@ -628,8 +558,7 @@ MUTANTS = [
         tests=("privacy/mechanisms/test_bernoulli.py::test_a_probability_of_1e_17_is_not_that_of_a_53_bit_uniform",),
         seen="this library, in its first form; np.random.rand(n) < q",
     ),
-    Mutant(
-        name="zero drawn twice",
+    "zero drawn twice": Mutant(
         mistake="Discrete Laplace noise from a magnitude and a sign, with zero counted for both signs.",
         file="privacy/mechanisms/exact_sampling.py",
         old="    if negative and magnitude == 0:",
@@ -638,32 +567,28 @@ MUTANTS = [
             "privacy/mechanisms/test_exact_sampling.py::test_a_round_of_the_discrete_laplace_algorithm_has_exactly_the_stated_ratios",
         ),
     ),
-    Mutant(
-        name="Gaussian noise without rejection",
+    "Gaussian noise without rejection": Mutant(
         mistake="Discrete Gaussian noise is the discrete Laplace draw that it starts from.",
         file="privacy/mechanisms/exact_sampling.py",
         old="        if bernoulli_exp(excess * excess / (2 * sigma_squared), rng):",
         new="        if True:",
         tests=("privacy/mechanisms/test_exact_sampling.py::test_draws_follow_the_discrete_gaussian_distribution",),
     ),
-    Mutant(
-        name="a refutation that proves nothing",
+    "a refutation that proves nothing": Mutant(
         mistake="A claim is called false because the accountant cannot prove it.",
         file="privacy/selection/verify.py",
         old='"false" if floor > delta else "undecided"',
         new='"false"',
         tests=("privacy/selection/test_verify.py::test_without_a_known_mechanism_nothing_is_refuted",),
     ),
-    Mutant(
-        name="a proof that proves nothing",
+    "a proof that proves nothing": Mutant(
         mistake="A claim is called true because no counterexample is known.",
         file="privacy/selection/verify.py",
         old='word = "true" if certified <= delta else',
         new='word = "true" if floor <= delta else',
         tests=("privacy/selection/test_verify.py::test_without_a_known_mechanism_nothing_is_refuted",),
     ),
-    Mutant(
-        name="the attack chosen on the runs that count",
+    "the attack chosen on the runs that count": Mutant(
         mistake="An audit picks its event on the same runs that it counts.",
         file="audit/result.py",
         old="return table.rows(order[:half]), table.rows(order[half:])",
@@ -671,40 +596,35 @@ MUTANTS = [
         tests=("audit/test_lower_bound.py::test_the_choice_of_the_event_does_not_see_the_runs_that_count",),
         seen="audits that report the best of many thresholds",
     ),
-    Mutant(
-        name="delta left out of a one-run audit",
+    "delta left out of a one-run audit": Mutant(
         mistake="The bound on right guesses is that of pure privacy at any δ.",
         file="audit/right_guesses.py",
         old="-deltas * smaller, 1.0 - deltas - larger",
         new="0.0 * smaller, 1.0 - larger",
         tests=("audit/test_one_run.py::test_a_bound_at_a_delta_holds_for_the_worst_mechanisms",),
     ),
-    Mutant(
-        name="one error rate for two",
+    "one error rate for two": Mutant(
         mistake="Each of an audit's two bounds has the confidence that both together should have.",
         file="audit/bounds.py",
         old="    level = 1.0 - math.sqrt(confidence)\n",
         new="    level = 2.0 * (1.0 - confidence)\n",
         tests=("audit/test_bounds.py::test_the_bound_holds_with_at_least_the_stated_probability",),
     ),
-    Mutant(
-        name="open failure left out of an attack",
+    "open failure left out of an attack": Mutant(
         mistake="The largest true positive rate is read from e^ε alone, without δ.",
         file="privacy/numerics/trade_off.py",
         old="steep = self.deltas + c * alpha",
         new="steep = c * alpha",
         tests=("privacy/numerics/test_trade_off.py::test_no_attack_misses_less_than_the_curve_says",),
     ),
-    Mutant(
-        name="delta counted once in the advantage",
+    "delta counted once in the advantage": Mutant(
         mistake="The largest gap of the rates is computed with δ in the place of 2δ.",
         file="privacy/numerics/trade_off.py",
         old="2.0 * self.deltas * part",
         new="self.deltas * part",
         tests=("privacy/numerics/test_trade_off.py::test_the_advantage_is_the_total_variation_distance",),
     ),
-    Mutant(
-        name="group privacy with m times delta",
+    "group privacy with m times delta": Mutant(
         mistake="For a person with m records δ is multiplied by m, without the factors e^{iε}.",
         file="privacy/guarantees/group.py",
         old="growth = np.expm1(self.records * step) / np.expm1(step)",
@@ -712,24 +632,21 @@ MUTANTS = [
         tests=("privacy/guarantees/test_group.py::test_an_epsilon_and_a_delta_grow_as_published",),
         seen="slides and blog posts on group privacy",
     ),
-    Mutant(
-        name="odd record forgotten",
+    "odd record forgotten": Mutant(
         mistake="A chain of 2h + 1 neighbours is accounted as one of 2h.",
         file="privacy/guarantees/group.py",
         old="return both if steps % 2 == 0 else joined(both, pair)",
         new="return both",
         tests=("privacy/guarantees/test_group.py::test_the_bound_is_reached_by_a_gaussian_chain",),
     ),
-    Mutant(
-        name="rho multiplied by m",
+    "rho multiplied by m": Mutant(
         mistake="Zero-concentrated privacy of a person with m records is taken as m·ρ in the place of m²·ρ.",
         file="privacy/guarantees/group.py",
         old='ZCDP: _times("rho", 2),',
         new='ZCDP: _times("rho", 1),',
         tests=("privacy/guarantees/test_group.py::test_pure_guarantees_are_multiplied_and_never_rounded_down",),
     ),
-    Mutant(
-        name="digits lost on the way",
+    "digits lost on the way": Mutant(
         mistake="A guarantee is written down with twelve decimals.",
         file="privacy/guarantees/serialization.py",
         old="return value if math.isfinite(value) else",
@@ -737,8 +654,7 @@ MUTANTS = [
         tests=("privacy/test_dictionaries.py::test_every_number_is_the_same_to_the_last_bit",),
         seen="ledgers that keep printed numbers",
     ),
-    Mutant(
-        name="one direction read for both",
+    "one direction read for both": Mutant(
         mistake="Loss distributions are read from a dictionary as if both orders of the neighbours had the same one.",
         file="privacy/dictionaries.py",
         old="removed if added is None else added",
@@ -746,8 +662,7 @@ MUTANTS = [
         tests=("privacy/test_dictionaries.py::test_both_directions_of_a_loss_distribution_come_back",),
     ),
     # --- the statement ----------------------------------------------------------------------------------------------
-    Mutant(
-        name="ε printed to the nearest digit",
+    "ε printed to the nearest digit": Mutant(
         mistake="An ε of 2.4541 is stated as 2.454.",
         file="privacy/statement/numbers.py",
         old="quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT)",
@@ -755,8 +670,7 @@ MUTANTS = [
         tests=("privacy/statement/test_numbers.py::test_an_epsilon_is_never_printed_below_itself_nor_far_above",),
         seen="nearly every table of every paper",
     ),
-    Mutant(
-        name="ε rounded up after a multiplication",
+    "ε rounded up after a multiplication": Mutant(
         mistake="The product ε·1000 is rounded before it is rounded up: a little above a step it falls onto the step.",
         file="privacy/statement/numbers.py",
         old="format(Decimal(repr(float(value))).quantize(",
@@ -764,8 +678,7 @@ MUTANTS = [
         tests=("privacy/statement/test_numbers.py::test_an_epsilon_is_never_printed_below_itself_nor_far_above",),
         seen="this library's own short statement",
     ),
-    Mutant(
-        name="risks printed to the nearest digit",
+    "risks printed to the nearest digit": Mutant(
         mistake="A true positive rate of 5.034 % is stated as 5.03 %.",
         file="privacy/statement/numbers.py",
         old='exact.quantize(Decimal("0.01"), ROUND_CEILING, EXACT)',
@@ -774,44 +687,39 @@ MUTANTS = [
             "privacy/statement/test_numbers.py::test_a_risk_is_never_printed_below_itself_nor_above_a_hundred_per_cent",
         ),
     ),
-    Mutant(
-        name="δ printed to the nearest digit",
+    "δ printed to the nearest digit": Mutant(
         mistake="A δ of 1.2345671e-5 is stated as 1.23456e-05.",
         file="privacy/statement/numbers.py",
         old="return _short(value, digits, ROUND_CEILING)",
         new="return _short(value, digits, 'ROUND_HALF_EVEN')",
         tests=("privacy/statement/test_numbers.py::test_a_delta_is_never_printed_below_itself",),
     ),
-    Mutant(
-        name="a profile at one δ",
+    "a profile at one δ": Mutant(
         mistake="ε at every δ of the report's profile is the ε at the stated δ.",
         file="privacy/statement/sections.py",
         old="up(spent.guarantee.epsilon_at(delta)), mark",
         new="up(spent.epsilon), mark",
         tests=("privacy/statement/test_report.py::test_no_number_is_below_that_of_the_guarantee",),
     ),
-    Mutant(
-        name="the seed is not told",
+    "the seed is not told": Mutant(
         mistake="A report of a seeded fit does not begin with the seed, which voids everything that follows.",
         file="privacy/statement/sections.py",
         old="    if spent.release is not None and spent.release.seeded:\n",
         new="    if spent.release is None and spent.delta < 0:\n",
         tests=("privacy/statement/test_report.py::test_a_known_seed_is_said_first",),
     ),
-    Mutant(
-        name="names of others as markup",
+    "names of others as markup": Mutant(
         mistake="A component's name is put into the page as it is.",
         file="privacy/statement/as_html.py",
         old="first, *others = map(escape, row)",
         new="first, *others = row",
         tests=("privacy/statement/test_report.py::test_names_of_anybody_are_shown_as_they_are_and_break_nothing",),
     ),
-    Mutant(
-        name="tuning called free of charge",
+    "tuning called free of charge": Mutant(
         mistake="A search of which nothing else is known is said to include no tuning.",
         file="privacy/statement/sections.py",
         old="spent.bound != COMPOSITION if spent.release is None else spent.release.tuned",
         new="spent.release is not None and spent.release.tuned",
         tests=("privacy/statement/test_report.py::test_a_search_without_a_release_still_says_that_tuning_is_included",),
     ),
-]
+}

@@ -2,9 +2,8 @@
 
 from .mutant import Mutant
 
-MUTANTS = [
-    Mutant(
-        name="a record of any length",
+MUTANTS = {
+    "a record of any length": Mutant(
         mistake="What a record adds is not looked at: a target that is no number becomes the largest whole one.",
         file="boosting/noise.py",
         old="if not fits.all():",
@@ -12,8 +11,7 @@ MUTANTS = [
         tests=("boosting/test_noise.py::test_what_a_record_may_not_add_counts_as_nothing",),
         seen="clipping before a scale is applied, and none after it",
     ),
-    Mutant(
-        name="Hessians for free",
+    "Hessians for free": Mutant(
         mistake="Sums of Hessians are released beside those of scores, and only the scores are paid for.",
         file="boosting/noise.py",
         old="        return 1 + hessians",
@@ -21,8 +19,7 @@ MUTANTS = [
         tests=("boosting/test_noise.py::test_no_record_of_two_classes_adds_more_than_the_sensitivity",),
         seen="gradient sums with noise beside exact Hessians or counts",
     ),
-    Mutant(
-        name="the start for free",
+    "the start for free": Mutant(
         mistake="The constant that boosting starts from is released, and the rounds alone are paid for.",
         file="boosting/base.py",
         old="return Fraction((rounds + steps) * capacity.START, capacity.START - starts)",
@@ -30,24 +27,21 @@ MUTANTS = [
         tests=("boosting/test_estimators.py::test_the_guarantee_is_the_target_and_the_noise_reaches_it",),
         seen="a prior or a base score taken from the labels",
     ),
-    Mutant(
-        name="slopes of a public start for free",
+    "slopes of a public start for free": Mutant(
         mistake="How much of a public model is right is measured on private records, and not paid for.",
         file="boosting/base.py",
         old="starts, steps = (1, 0) if self.init is None else (2 + len(WAYS), rounds // EVERY)",
         new="starts, steps = 1, 0",
         tests=("boosting/test_public_start.py::test_both_starts_and_all_rounds_are_paid_for",),
     ),
-    Mutant(
-        name="a public start that is not followed",
+    "a public start that is not followed": Mutant(
         mistake="A model predicts from the whole public model, and was trained from a part of it.",
         file="boosting/base.py",
         old="return found if fitting else between(self.init_weights_[0], found, self.init_weights_[1])",
         new="return found",
         tests=("boosting/test_public_start.py::test_predictions_are_the_outputs_of_training",),
     ),
-    Mutant(
-        name="cells from the records",
+    "cells from the records": Mutant(
         mistake="The seed of the cells depends on the table.",
         file="boosting/base.py",
         old="public, loss, of_persons = _generator_of(self.random_state),",
@@ -55,8 +49,7 @@ MUTANTS = [
         tests=("boosting/test_estimators.py::test_cells_do_not_depend_on_the_records",),
         seen="splits at quantiles of the records",
     ),
-    Mutant(
-        name="rounds by the number of records",
+    "rounds by the number of records": Mutant(
         mistake="The number of rounds and the cells follow from the number of records, which may be private.",
         file="boosting/base.py",
         old="information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records",
@@ -64,16 +57,14 @@ MUTANTS = [
         tests=("boosting/test_capacity.py::test_what_can_be_learned_is_counted_by_the_rarer_class",),
         seen="depth and number of trees by a table's shape",
     ),
-    Mutant(
-        name="a round more than is paid for",
+    "a round more than is paid for": Mutant(
         mistake="The rounds are drawn once more than the noise was calibrated for.",
         file="boosting/base.py",
         old="draws = PartitionDraws(features, rounds,",
         new="draws = PartitionDraws(features, rounds + 1,",
         tests=("boosting/test_estimators.py::test_the_guarantee_is_the_target_and_the_noise_reaches_it",),
     ),
-    Mutant(
-        name="noise of boosting used twice",
+    "noise of boosting used twice": Mutant(
         mistake="Noise that is drawn ahead is not taken away from what is left.",
         file="boosting/noise.py",
         old="found, self._ahead = self._ahead[:size], self._ahead[size:]",
@@ -81,8 +72,7 @@ MUTANTS = [
         tests=("boosting/test_noise.py::test_released_sums_have_the_stated_noise_and_their_own_units",),
         seen="a seed that is set again before each draw",
     ),
-    Mutant(
-        name="a record in two cells",
+    "a record in two cells": Mutant(
         mistake="Each record is also counted in the first cell of a round.",
         file="boosting/noise.py",
         old="[np.bincount(places, row, n_cells) for row in values]",
@@ -90,8 +80,7 @@ MUTANTS = [
         tests=("boosting/test_rounds.py::test_a_record_moves_no_released_sum_by_more_than_is_paid_for",),
         seen="one sensitivity for sums over overlapping cells",
     ),
-    Mutant(
-        name="scores of the exponential loss",
+    "scores of the exponential loss": Mutant(
         mistake="Scores of misjudged records are larger than those of the others, without a bound.",
         file="boosting/losses.py",
         old="np.where(targets * outputs > 0, odds, 1.0)",
@@ -99,8 +88,7 @@ MUTANTS = [
         tests=("boosting/test_noise.py::test_no_record_of_two_classes_adds_more_than_the_sensitivity",),
         seen="AdaBoost's weights with Gaussian noise",
     ),
-    Mutant(
-        name="the largest score of the label found",
+    "the largest score of the label found": Mutant(
         mistake="Scores are divided by their own norm: their sum depends on p less, and is no longer 0 at the truth.",
         file="boosting/losses.py",
         old="largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + _added(np.square(chances)))",
@@ -109,16 +97,14 @@ MUTANTS = [
         tests=("boosting/test_losses.py::test_scores_of_several_classes_are_unbiased_and_one_of_them_is_the_largest",),
         seen="automatic clipping",
     ),
-    Mutant(
-        name="exponentials of the processor",
+    "exponentials of the processor": Mutant(
         mistake="exp is computed for an array, where its last digit may depend on how many records come before.",
         file="boosting/losses.py",
         old="    found: Array = EXPONENTIALS[places]",
         new="    found: Array = np.exp(-values)",
         tests=("boosting/test_losses.py::test_exponentials_are_looked_up_within_half_a_step_of_the_table",),
     ),
-    Mutant(
-        name="residuals as they are",
+    "residuals as they are": Mutant(
         mistake="Residuals of numbers are not clipped.",
         file="boosting/losses.py",
         old="np.clip(targets - outputs, -1.0, 1.0)",
@@ -126,40 +112,35 @@ MUTANTS = [
         tests=("boosting/test_losses.py::test_residuals_are_clipped",),
         seen="InterpretML's DPExplainableBoostingRegressor",
     ),
-    Mutant(
-        name="noise of boosting rounded down",
+    "noise of boosting rounded down": Mutant(
         mistake="The standard deviation is the largest whole number below the one needed.",
         file="boosting/noise.py",
         old="math.isqrt(math.ceil(square) - 1) + 1",
         new="math.isqrt(math.ceil(square))",
         tests=("boosting/test_noise.py",),
     ),
-    Mutant(
-        name="a replaced record counts once",
+    "a replaced record counts once": Mutant(
         mistake="Under replace-one the noise is that for a record added.",
         file="boosting/noise.py",
         old='if neighboring != "replace_one":',
         new="if neighboring:",
         tests=("boosting/test_noise.py::test_replaced_records_need_less_than_twice_the_noise",),
     ),
-    Mutant(
-        name="Hessians of any sign",
+    "Hessians of any sign": Mutant(
         mistake="Two records' Hessians count as at most the larger one apart, and may be of opposite signs.",
         file="boosting/noise.py",
         old="else hessians >= 0.0)",
         new="else hessians > -np.inf)",
         tests=("boosting/test_noise.py::test_what_a_record_may_not_add_counts_as_nothing",),
     ),
-    Mutant(
-        name="Hessians that differ count as equal",
+    "Hessians that differ count as equal": Mutant(
         mistake="Numbers have one Hessian and pay nothing for changes of it; records with another one are summed.",
         file="boosting/noise.py",
         old="hessians == CONSTANT if",
         new="hessians >= 0.0 if",
         tests=("boosting/test_noise.py::test_a_record_with_other_hessians_than_all_others_counts_as_nothing",),
     ),
-    Mutant(
-        name="public seed of the noise",
+    "public seed of the noise": Mutant(
         mistake="The seed of the cells, which is public, seeds the noise too.",
         file="boosting/base.py",
         old="(seed := self.noise_seed)",
@@ -167,8 +148,7 @@ MUTANTS = [
         tests=("boosting/test_estimators.py::test_noise_differs_from_fit_to_fit_and_is_not_seeded_by_random_state",),
         seen="one random_state for everything",
     ),
-    Mutant(
-        name="one noise for two fits",
+    "one noise for two fits": Mutant(
         mistake="Fits on two data sets with one seed have the same noise, and their difference is exact.",
         file="boosting/base.py",
         old="joblib.hash((type(self).__name__, arguments, records.fingerprint(), generator))",
@@ -176,16 +156,14 @@ MUTANTS = [
         tests=("boosting/test_estimators.py::test_fits_that_differ_share_no_noise_with_one_seed",),
         seen="a fixed seed for reproducible experiments",
     ),
-    Mutant(
-        name="double precision decides",
+    "double precision decides": Mutant(
         mistake="A normal deviate close to an edge is rounded as double precision sees it.",
         file="privacy/mechanisms/rounded_normal.py",
         old="np.abs(values - np.floor(values) - 0.5) <= errors",
         new="np.abs(values - np.floor(values) - 0.5) < 0.0",
         tests=("privacy/mechanisms/test_rounded_normal.py::test_a_word_on_an_edge_is_decided_by_further_bits",),
     ),
-    Mutant(
-        name="rounded by the neighbours",
+    "rounded by the neighbours": Mutant(
         mistake="A record alone in a block is rounded in another way than among others.",
         file="boosting/losses.py",
         old="    return functools.reduce(np.add, rows)",
@@ -193,8 +171,7 @@ MUTANTS = [
         tests=("boosting/test_losses.py::test_a_record_adds_the_same_bits_wherever_it_stands",),
         seen="vectorised sums, whose order depends on the shape",
     ),
-    Mutant(
-        name="a person's records one by one",
+    "a person's records one by one": Mutant(
         mistake="Each record is bounded, and a person adds all of them.",
         file="boosting/rounds.py",
         old="            added = clipped(added, cells, n_cells, persons, self.loss)\n",
@@ -202,8 +179,7 @@ MUTANTS = [
         tests=("boosting/test_persons.py::test_a_person_moves_no_released_sum_by_more_than_is_paid_for",),
         seen="clipping per example where a user has several",
     ),
-    Mutant(
-        name="a person's cells apart",
+    "a person's cells apart": Mutant(
         mistake="What a person adds is clipped in each cell, and he has records in many.",
         file="boosting/persons.py",
         old="    return _short(sums_of(values, places.take(pairs), len(pairs)), persons, ",
@@ -211,24 +187,21 @@ MUTANTS = [
         tests=("boosting/test_persons.py::test_no_person_adds_more_than_one_record_may",),
         seen="a bound for each partition, and none for the number of partitions",
     ),
-    Mutant(
-        name="a person scaled and not checked",
+    "a person scaled and not checked": Mutant(
         mistake="Rounding in double precision is trusted to leave a clipped vector short enough.",
         file="boosting/persons.py",
         old="        if (longer := np.bincount(persons, squares(values)) > most).any():",
         new="        if (longer := np.bincount(persons, squares(values)) > np.inf).any():",
         tests=("boosting/test_persons.py::test_values_that_scaling_leaves_too_long_count_as_nothing",),
     ),
-    Mutant(
-        name="a replaced person counts once",
+    "a replaced person counts once": Mutant(
         mistake="Under replace-one the noise is that for the records of a person blanked.",
         file="boosting/noise.py",
         old="        return 4 * (1 + hessians)",
         new="        return 1 + hessians",
         tests=("boosting/test_persons.py::test_two_persons_are_at_most_twice_the_length_of_a_record_apart",),
     ),
-    Mutant(
-        name="a step that is added twice",
+    "a step that is added twice": Mutant(
         mistake="A worker that is asked again, because its answer was lost, adds the step to its outputs once more.",
         file="boosting/partitions.py",
         old="calls[self.done - first :]",
@@ -236,28 +209,25 @@ MUTANTS = [
         tests=("boosting/test_partitions.py::test_a_call_that_comes_twice_is_made_once",),
         seen="tasks of a cluster that are not idempotent",
     ),
-    Mutant(
-        name="a person in two partitions",
+    "a person in two partitions": Mutant(
         mistake="Each partition clips what a person adds, and records in another one are not looked for.",
         file="boosting/partitions.py",
         old="if len(np.unique(persons)) < len(persons):",
         new="if False:",
         tests=("boosting/test_partitions.py::test_a_person_in_two_partitions_is_refused",),
     ),
-    Mutant(
-        name="a person by the type of a name",
+    "a person by the type of a name": Mutant(
         mistake="A person is 7 in one partition and 7.0 in another one, and so two persons.",
         file="boosting/partitions.py",
         old="repr(name) if name % 1 else str(int(name))",
         new="repr(name)",
         tests=("boosting/test_partitions.py::test_persons_have_one_pseudonym_in_all_partitions",),
     ),
-    Mutant(
-        name="a replay that forgives",
+    "a replay that forgives": Mutant(
         mistake="Sums that move too far pass where the fitted model is the same.",
         file="audit/replay.py",
         old="return not self.different and all(one.passed for one in self.releases)",
         new="return not self.different",
         tests=("audit/test_replay.py::test_hessians_for_free_are_seen",),
     ),
-]
+}

@@ -14,7 +14,6 @@ class Mutant:
 
     Parameters
     ----------
-    name : str
     mistake : str
         One sentence: what is wrong with it.
     file : str
@@ -25,15 +24,17 @@ class Mutant:
         Test files that are likely to notice, below ``tests``; with ``::`` one test of a file.
     seen : str
         Where the mistake was made, if known.
+    name : str
+        In the table, the key of its row.
     """
 
-    name: str
     mistake: str
     file: str
     old: str
     new: str
     tests: tuple[str, ...]
     seen: str = ""
+    name: str = ""
 
     def apply(self, root: Path) -> None:
         """Break the copy of the library in ``root``."""

@@ -2,9 +2,8 @@
 
 from .mutant import Mutant
 
-MUTANTS = [
-    Mutant(
-        name="clip after the sum",
+MUTANTS = {
+    "clip after the sum": Mutant(
         mistake="One factor for the whole batch, from its longest gradient.",
         file="nets/engines/base.py",
         old="    factors = (bounds / norms).clamp_(max=1.0)\n",
@@ -12,16 +11,14 @@ MUTANTS = [
         tests=("nets/engines/test_engines.py::test_plain_nets_sum_what_autograd_gives_record_by_record",),
         seen="clip_grad_norm_ on the batch gradient",
     ),
-    Mutant(
-        name="no clipping",
+    "no clipping": Mutant(
         mistake="Gradients are added as they are.",
         file="nets/engines/base.py",
         old="    factors = (bounds / norms).clamp_(max=1.0)\n",
         new="    factors = (bounds > 0).to(norms.dtype)\n",
         tests=("nets/engines/test_engines.py::test_plain_nets_sum_what_autograd_gives_record_by_record",),
     ),
-    Mutant(
-        name="a gradient that is not finite",
+    "a gradient that is not finite": Mutant(
         mistake="An infinite gradient times zero makes every parameter NaN: its record is recognised.",
         file="nets/engines/base.py",
         old="    return factors if finite is None else torch.where(finite, factors, 0.0)",
@@ -29,8 +26,7 @@ MUTANTS = [
         tests=("nets/engines/test_engines.py::test_a_record_without_a_finite_gradient_contributes_nothing",),
         seen="Opacus's hooks and ghost clipping",
     ),
-    Mutant(
-        name="bias left out of the norm",
+    "bias left out of the norm": Mutant(
         mistake="The clipping norm is that of the weights alone.",
         file="nets/engines/linear.py",
         old="torch.addcmul(self._has_bias, along, self._has_weight)",
@@ -38,24 +34,21 @@ MUTANTS = [
         tests=("nets/engines/test_engines.py::test_plain_nets_sum_what_autograd_gives_record_by_record",),
         seen="ghost-clipping rules without the bias",
     ),
-    Mutant(
-        name="noise without the clipping norm",
+    "noise without the clipping norm": Mutant(
         mistake="Noise is not scaled with the clipping norm.",
         file="nets/stack.py",
         old="return task.noise_multiplier * task.max_grad_norm * rounding",
         new="return task.noise_multiplier * rounding",
         tests=("nets/test_stack.py::test_noise_of_an_update_has_the_stated_variance",),
     ),
-    Mutant(
-        name="half the noise",
+    "half the noise": Mutant(
         mistake="Noise of half the scale.",
         file="nets/stack.py",
         old="return task.noise_multiplier * task.max_grad_norm * rounding",
         new="return 0.5 * task.noise_multiplier * task.max_grad_norm * rounding",
         tests=("nets/test_stack.py::test_noise_of_an_update_has_the_stated_variance",),
     ),
-    Mutant(
-        name="actual batch size",
+    "actual batch size": Mutant(
         mistake="The noisy sum is divided by the number of records that happen to be in the batch.",
         file="nets/stack.py",
         old="self.gradients.copy_(self.sums).div_(self.divisors)",
@@ -66,8 +59,7 @@ MUTANTS = [
         tests=("nets/engines/test_engines.py::test_steps_without_noise_are_those_of_opacus", "nets/test_training.py"),
         seen="loss_reduction='mean'",
     ),
-    Mutant(
-        name="batches cut off",
+    "batches cut off": Mutant(
         mistake="Of a batch that is too large for the memory only the first chunk is used.",
         file="nets/stack.py",
         old="batches.split(self.width, dim=1):",
@@ -75,8 +67,7 @@ MUTANTS = [
         tests=("nets/test_training.py::test_memory_for_few_records_changes_nothing",),
         seen="fixed-shape pipelines with a cap",
     ),
-    Mutant(
-        name="noise shared by stacked nets",
+    "noise shared by stacked nets": Mutant(
         mistake="Nets that train together get the same noise.",
         file="nets/randomness.py",
         old="        source.normals(row, scale)\n",
@@ -86,8 +77,7 @@ MUTANTS = [
         ),
         tests=("nets/test_stack.py::test_nets_of_a_stack_have_noise_independent_of_each_other",),
     ),
-    Mutant(
-        name="same noise every time",
+    "same noise every time": Mutant(
         mistake="Without a seed, batches and noise start from a constant.",
         file="nets/randomness.py",
         old="np.random.SeedSequence(secrets.randbits(256) if seed is None else seed, pool_size=8)",
@@ -97,8 +87,7 @@ MUTANTS = [
         ),
         seen="torch.Generator() as noise_generator",
     ),
-    Mutant(
-        name="batches of fixed size",
+    "batches of fixed size": Mutant(
         mistake="Every batch is cut from the same order, each record once an epoch, and accounted as Poisson.",
         file="nets/sampling.py",
         old="gaps = self._coins.geometric(self._rate, number)",
@@ -106,8 +95,7 @@ MUTANTS = [
         tests=("nets/test_sampling.py::test_batch_sizes_are_binomial",),
         seen="shuffled loaders (Chua et al. 2024)",
     ),
-    Mutant(
-        name="coins in single precision",
+    "coins in single precision": Mutant(
         mistake="Inclusion by 24-bit uniforms: at a rate of 1e-7 a fifth more records.",
         file="nets/sampling.py",
         old="gaps = self._coins.geometric(self._rate, number)",
@@ -115,8 +103,7 @@ MUTANTS = [
         tests=("nets/test_sampling.py::test_gaps_are_geometric_at_a_rate_of_one_in_ten_million",),
         seen="torch.rand(n) < rate",
     ),
-    Mutant(
-        name="rows in order",
+    "rows in order": Mutant(
         mistake="A batch lies in the first rows, in order: a record that is drawn moves all later ones by a row.",
         file="nets/sampling.py",
         old="return self._rows.permuted(batches, axis=1, out=batches)",
@@ -124,8 +111,7 @@ MUTANTS = [
         tests=("nets/test_sampling.py::test_whether_a_record_is_drawn_tells_nothing_of_the_rows_of_another",),
         seen="Opacus's sampler",
     ),
-    Mutant(
-        name="rows of the batch alone",
+    "rows of the batch alone": Mutant(
         mistake="A batch has as many rows as records: the shape tells whether one more was drawn.",
         file="nets/stack.py",
         old="        for chunk in batches.split(self.width, dim=1):\n            self._add(chunk)\n",
@@ -137,8 +123,7 @@ MUTANTS = [
         tests=("nets/test_stack.py::test_every_batch_has_the_same_number_of_rows_whoever_was_drawn",),
         seen="Opacus's sampler",
     ),
-    Mutant(
-        name="large batches cut",
+    "large batches cut": Mutant(
         mistake="Of a batch with more records than rows the first ones are taken.",
         file="nets/sampling.py",
         old="            accepted = sizes <= self.rows\n            kept = accepted[step]\n",
@@ -149,16 +134,14 @@ MUTANTS = [
         tests=("nets/test_sampling.py::test_batches_are_poisson_samples_that_fit_into_the_rows",),
         seen="fixed-shape pipelines with a cap",
     ),
-    Mutant(
-        name="places of a secret subset counted",
+    "places of a secret subset counted": Mutant(
         mistake="A net in a subset search draws its batches from the records of the subset, whose number is secret.",
         file="nets/stack.py",
         old="task.places or records.units)",
         new="records.units)",
         tests=("search/test_subset_search.py::test_no_shape_in_a_net_tells_how_many_records_are_in_the_subset",),
     ),
-    Mutant(
-        name="words one by one",
+    "words one by one": Mutant(
         mistake="A word that comes twice in a record counts as two rows: the norm is too small.",
         file="nets/engines/layer_gradients.py",
         old="pairs, places = torch.unique(owners * number + words, return_inverse=True)",
@@ -169,24 +152,21 @@ MUTANTS = [
         tests=("nets/engines/test_layered.py::test_norms_are_those_of_the_gradients_alone",),
         seen="sparse per-record gradients that are not coalesced",
     ),
-    Mutant(
-        name="places one by one",
+    "places one by one": Mutant(
         mistake="The norm of a convolution is that of its places' terms, whose sum can be longer.",
         file="nets/engines/layer_gradients.py",
         old='    return {"weight": ChannelsLast(gradients), "bias": Dense(slopes.flatten(2).sum(2))}\n',
         new=('    return {"weight": ChannelsLast(gradients), "bias": Dense(slopes.flatten(2).norm(dim=2))}\n'),
         tests=("nets/engines/test_layered.py::test_every_rule_gives_what_autograd_gives_record_by_record",),
     ),
-    Mutant(
-        name="rounding not paid for",
+    "rounding not paid for": Mutant(
         mistake="Single-precision sums of clipped gradients count as exact.",
         file="nets/engines/rounding.py",
         old="    return 1.0 + OWN + single + DOUBLE * float(rows) ** 2\n",
         new="    return 1.0\n",
         tests=("nets/engines/test_rounding.py::test_pieces_keep_the_bound_that_the_noise_pays_for",),
     ),
-    Mutant(
-        name="warm start free",
+    "warm start free": Mutant(
         mistake="A second training from the parameters of the first costs what it costs alone.",
         file="nets/estimators/cost.py",
         old="return compose(*(spent.guarantee for spent in costs), settings.guarantee)",
@@ -194,8 +174,7 @@ MUTANTS = [
         tests=("nets/estimators/test_array_estimators.py::test_partial_fit_and_warm_start_add_to_the_cost",),
         seen="a new PrivacyEngine for each fit",
     ),
-    Mutant(
-        name="rate from the data",
+    "rate from the data": Mutant(
         mistake="A guarantee is stated for a batch size without a number of records.",
         file="nets/estimators/settings.py",
         old='raise PrivacyError(\n            f"Found batch_size={net.batch_size} and no',
@@ -205,8 +184,7 @@ MUTANTS = [
         ),
         seen="Opacus's 1 / len(loader)",
     ),
-    Mutant(
-        name="number of records told under add/remove",
+    "number of records told under add/remove": Mutant(
         mistake="The number of records scales the gradients and the guarantee is about adding one.",
         file="nets/estimators/settings.py",
         old='    if neighboring == "add_remove":\n        raise',
@@ -214,8 +192,7 @@ MUTANTS = [
         tests=("nets/estimators/test_settings.py::test_the_number_of_records_is_public",),
         seen="Opacus#571, #819",
     ),
-    Mutant(
-        name="parameters forget what they cost",
+    "parameters forget what they cost": Mutant(
         mistake="A net that starts from another net's parameters states its own training alone.",
         file="nets/estimators/cost.py",
         old="    found = costs(net.module_)\n",
@@ -223,8 +200,7 @@ MUTANTS = [
         tests=("nets/test_checkpoints.py::test_a_net_that_starts_from_trained_parameters_adds_to_what_they_cost",),
         seen="save_params, load_params and a new PrivacyEngine",
     ),
-    Mutant(
-        name="one noise for two trainings",
+    "one noise for two trainings": Mutant(
         mistake="Trainings on two data sets with one seed have the same batches and noise.",
         file="nets/estimators/base.py",
         old="mixed(self.noise_seed, () if is_listened_to() else words)",
@@ -232,16 +208,14 @@ MUTANTS = [
         tests=("nets/estimators/test_seeded_noise.py",),
         seen="a fixed seed for reproducible experiments",
     ),
-    Mutant(
-        name="seed of the noise in the release",
+    "seed of the noise in the release": Mutant(
         mistake="A pickled net tells the seed of its noise.",
         file="nets/estimators/base.py",
         old='        return {**found, "noise_seed": None} if "privacy_spent_" in found else found\n',
         new="        return found\n",
         tests=("nets/test_checkpoints.py::test_the_seed_of_the_noise_stays_behind",),
     ),
-    Mutant(
-        name="operations across the records",
+    "operations across the records": Mutant(
         mistake="A maximum, a mean or a selection over the batch counts as acting on each record alone.",
         file="nets/engines/rules.py",
         old="    needs(dim % rank != 0, ",
@@ -249,16 +223,14 @@ MUTANTS = [
         tests=("nets/engines/test_operations.py::test_operations_across_records_are_refused",),
         seen="per-sample gradients by hooks, whatever forward does",
     ),
-    Mutant(
-        name="an index among the records",
+    "an index among the records": Mutant(
         mistake="Of sequences whose steps come first, and records second, a part is cut out over the records.",
         file="nets/engines/rules.py",
         old='        needs(type(index) is int, "an index over the records")\n',
         new="",
         tests=("nets/engines/test_operations.py::test_operations_across_records_are_refused",),
     ),
-    Mutant(
-        name="altered layers",
+    "altered layers": Mutant(
         mistake="A layer of PyTorch with a method that was put into its class is run on whole batches.",
         file="nets/engines/refusals.py",
         old=" or _is_patched(type(layer))\n",
@@ -266,8 +238,7 @@ MUTANTS = [
         tests=("nets/engines/test_engine_choice.py::test_an_altered_layer_that_mixes_records_sees_one_at_a_time",),
         seen="nn.Tanh.forward = ... in a notebook",
     ),
-    Mutant(
-        name="losses that look at the batch",
+    "losses that look at the batch": Mutant(
         mistake="A criterion that divides by the weights of the batch counts as a sum over records.",
         file="nets/engines/engine_choice.py",
         old="known = outputs is not None and losses.sums_over_records(criterion, outputs, targets)",
@@ -275,8 +246,7 @@ MUTANTS = [
         tests=("nets/engines/test_engine_choice.py::test_losses_that_weigh_by_the_batch_are_refused",),
         seen="CrossEntropyLoss(weight=...) with reduction='mean'",
     ),
-    Mutant(
-        name="one noise for two sets of records",
+    "one noise for two sets of records": Mutant(
         mistake="A training that is resumed with other records uses the noise of the first.",
         file="nets/fingerprint.py",
         old='"records": {"records": (text_of(records), "")},',
@@ -284,8 +254,7 @@ MUTANTS = [
         tests=("nets/test_same_training.py::test_noise_never_meets_other_records",),
         seen="checkpoints that keep the state of generators",
     ),
-    Mutant(
-        name="a checkpoint that everybody can read",
+    "a checkpoint that everybody can read": Mutant(
         mistake="The generators of the noise to come lie in a file that other users of the machine can read.",
         file="_disk/durable.py",
         old="os.O_TRUNC | kind, 0o600)",
@@ -293,16 +262,14 @@ MUTANTS = [
         tests=("nets/test_secret_folder.py::test_the_folder_is_for_its_owner_alone_and_says_what_it_is",),
         seen="torch.save",
     ),
-    Mutant(
-        name="checkpoints of candidates",
+    "checkpoints of candidates": Mutant(
         mistake="Candidates of a search write checkpoints into one folder, and go on from each other's.",
         file="search/planning/first_look.py",
         old='        if folder is not None and hasattr(part, "privacy_guarantee"):\n',
         new="        if False:\n",
         tests=("search/test_nets_long.py::test_candidates_with_a_checkpoint_are_refused_before_any_data_is_read",),
     ),
-    Mutant(
-        name="augmentation that the user seeded",
+    "augmentation that the user seeded": Mutant(
         mistake="What a dataset draws for a record follows from the order of reading, and a public seed.",
         file="nets/records.py",
         old="                _seed_all(words)\n",
@@ -310,8 +277,7 @@ MUTANTS = [
         tests=("nets/estimators/test_input_records.py",),
         seen="torch.manual_seed(0) at the top of a script",
     ),
-    Mutant(
-        name="masks that a dataset seeds",
+    "masks that a dataset seeds": Mutant(
         mistake="A dataset that calls manual_seed in each reading chooses the masks of dropout, too.",
         file="nets/records.py",
         old="        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):\n",
@@ -320,8 +286,7 @@ MUTANTS = [
             "nets/estimators/test_input_records.py::test_a_dataset_that_seeds_generators_does_not_choose_the_masks_of_dropout",
         ),
     ),
-    Mutant(
-        name="weights taken from the labels",
+    "weights taken from the labels": Mutant(
         mistake="class_weight='balanced' is computed from the private labels.",
         file="data/labels.py",
         old="    if isinstance(given, str):\n",
@@ -331,8 +296,7 @@ MUTANTS = [
         ),
         seen="scikit-learn's class_weight='balanced'",
     ),
-    Mutant(
-        name="files of the losers",
+    "files of the losers": Mutant(
         mistake="Every candidate of a search writes its parameters to a file.",
         file="search/planning/first_look.py",
         old='        if getattr(part, "writes_files", False):\n',
@@ -340,8 +304,7 @@ MUTANTS = [
         tests=("nets/estimators/test_callbacks.py::test_candidates_of_a_search_write_no_files",),
         seen="checkpoints of every trial in tuning libraries",
     ),
-    Mutant(
-        name="norms of a file that was",
+    "norms of a file that was": Mutant(
         mistake="Norms of records in a file are kept: of a record that grows meanwhile nothing is clipped.",
         file="nets/records.py",
         old="    def are(self, other: Records) -> bool:\n        same = ",
@@ -355,8 +318,7 @@ MUTANTS = [
             "nets/test_memory_mapped.py::test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read",
         ),
     ),
-    Mutant(
-        name="noise alone",
+    "noise alone": Mutant(
         mistake="A module without a finite gradient on single records is trained: on noise.",
         file="nets/engines/made_up.py",
         old="    if not any(bool(one.isfinite()) for one in single):\n",
@@ -364,16 +326,14 @@ MUTANTS = [
         tests=("nets/engines/test_engine_choice.py::test_refusals_say_what_it_is",),
         seen="batch normalisation written by hand",
     ),
-    Mutant(
-        name="batch normalisation in training",
+    "batch normalisation in training": Mutant(
         mistake="Batch normalisation that is not in evaluation mode counts as frozen.",
         file="nets/engines/refusals.py",
         old="    fixed = type(layer) in BATCH_NORMS and not layer.training and not altered(layer)\n",
         new="    fixed = type(layer) in BATCH_NORMS\n",
         tests=("nets/engines/test_engine_choice.py::test_batch_normalisation_with_statistics_of_the_batch_is_refused",),
     ),
-    Mutant(
-        name="skorch's own step",
+    "skorch's own step": Mutant(
         mistake="A step of skorch's on a fitted net has gradients without noise, and privacy_spent_ stays as it is.",
         file="nets/estimators/skorch_base.py",
         old="    @torch.no_grad()\n    def infer(",
@@ -381,16 +341,14 @@ MUTANTS = [
         tests=("nets/estimators/test_skorch_nets.py::test_skorchs_own_steps_train_nothing",),
         seen="skorch.NeuralNet.train_step",
     ),
-    Mutant(
-        name="a file that changes after its digest",
+    "a file that changes after its digest": Mutant(
         mistake="Records are compared before the training alone, and read afterwards.",
         file="nets/resuming.py",
         old="        if list(records) != self._records:\n",
         new="        if False:\n",
         tests=("nets/test_memory_mapped.py::test_with_a_checkpoint_a_file_that_changes_meanwhile_releases_nothing",),
     ),
-    Mutant(
-        name="one of two models is paid for",
+    "one of two models is paid for": Mutant(
         mistake="The mean of a net and of boosting states the guarantee of the net alone.",
         file="nets/estimators/ensembles.py",
         old="        return compose(*(model.privacy_guarantee() for model in self._models(mu * SHARE)))",
@@ -398,8 +356,7 @@ MUTANTS = [
         tests=("nets/estimators/test_ensembles.py::test_both_models_are_paid_for_and_the_target_is_met",),
         seen="averages of models that were each tuned to the whole budget",
     ),
-    Mutant(
-        name="each record of a person is drawn",
+    "each record of a person is drawn": Mutant(
         mistake="With groups records are drawn each by itself: a person with many moves a sum by many clipping norms.",
         file="nets/stack.py",
         old="    return drawn if records.persons is None else PersonBatches(drawn, records.persons, own.turns)\n",
@@ -407,4 +364,4 @@ MUTANTS = [
         tests=("nets/test_persons.py::test_replacing_a_whole_person_moves_a_step_by_two_norms_at_most",),
         seen="DP-SGD on visits, stated for patients",
     ),
-]
+}

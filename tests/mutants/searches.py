@@ -13,9 +13,8 @@ LEAKS, BAD = "search/test_nothing_leaks.py", "search/test_bad_input.py"
 #: Tests of private processes.
 PROCESS = "search/test_private_process.py"
 
-MUTANTS = [
-    Mutant(
-        name="buckets of equal values",
+MUTANTS = {
+    "buckets of equal values": Mutant(
         mistake="A bucket is looked up by the value: 0.0 takes that of a -0.0 before it, whose text is another one.",
         file="preprocessing/columns.py",
         old="text = str.encode(value if isinstance(value, str) else _text_of(value))",
@@ -23,8 +22,7 @@ MUTANTS = [
         tests=("data/test_columns.py::test_no_value_changes_how_another_is_read",),
         seen="a cache whose key is coarser than what it keeps",
     ),
-    Mutant(
-        name="types by the values",
+    "types by the values": Mutant(
         mistake="pandas chooses the type of a column: one missing value makes doubles of all whole numbers.",
         file="data/columns.py",
         old='if kind in NUMBERS and not (exact and kind != "f"):',
@@ -32,32 +30,28 @@ MUTANTS = [
         tests=("data/test_columns.py::test_listed_whole_numbers_are_not_rounded",),
         seen="DataFrame.to_numpy before encoding",
     ),
-    Mutant(
-        name="a door for whatever looks like an array",
+    "a door for whatever looks like an array": Mutant(
         mistake="Any object with __array__ is read as an array: what it gives for one record may depend on others.",
         file="search/_records.py",
         old="    if library is None and not (issparse(X) or is_data_set(X)):\n",
         new="    if library is None and not hasattr(X, '__array__') and not (issparse(X) or is_data_set(X)):\n",
         tests=("search/test_large_data.py::test_what_only_looks_like_an_array_is_refused_before_anything_is_spent",),
     ),
-    Mutant(
-        name="one entry asked for its length",
+    "one entry asked for its length": Mutant(
         mistake="An array of objects is filled by NumPy, which asks each entry for its length and its array.",
         file="data/lists.py",
         old="    return np.fromiter(values, dtype=object, count=len(values))  # which asks no value for its length\n",
         new="    array = np.empty(len(values), dtype=object)\n    array[:] = values\n    return array\n",
         tests=("data/test_door.py",),
     ),
-    Mutant(
-        name="errors of other code as they are",
+    "errors of other code as they are": Mutant(
         mistake="An error of a library in a training is shown, with the record that it quotes.",
         file="_process/containment.py",
         old="    if _PUBLIC.get():\n        return work()\n",
         new="    if True:\n        return work()\n",
         tests=("data/test_direct_fits.py",),
     ),
-    Mutant(
-        name="candidates that write",
+    "candidates that write": Mutant(
         mistake="Private processes are not confined: candidates write files, as many as there are.",
         file="search/private_process.py",
         old='        if self.writes is not None and sys.platform == "linux":\n',
@@ -66,8 +60,7 @@ MUTANTS = [
         seen="files of every trial in tuning libraries",
     ),
     # --- how many runs, and which ---------------------------------------------------------------------------------
-    Mutant(
-        name="K capped by the search",
+    "K capped by the search": Mutant(
         mistake="A search runs no more than 20 candidates whatever it drew.",
         file="search/strategies/base.py",
         old="drawn_candidates(plan, plan.distribution.sample(source.bits), source)",
@@ -75,8 +68,7 @@ MUTANTS = [
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_distribution_drew",),
         seen="searches with a time limit",
     ),
-    Mutant(
-        name="one run more",
+    "one run more": Mutant(
         mistake="1 + K runs, accounted as K.",
         file="search/strategies/base.py",
         old="drawn_candidates(plan, plan.distribution.sample(source.bits), source)",
@@ -84,8 +76,7 @@ MUTANTS = [
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_distribution_drew",),
         seen="a Rust crate: 3ε claimed for K = 1 + Poisson",
     ),
-    Mutant(
-        name="drawn without replacement",
+    "drawn without replacement": Mutant(
         mistake="Equal candidates are run once.",
         file="search/strategies/base.py",
         old="return [candidate for _, candidate in found]",
@@ -93,8 +84,7 @@ MUTANTS = [
         tests=("search/test_random_search.py::test_candidates_are_drawn_with_replacement",),
         seen="scikit-learn's ParameterSampler on lists, which also caps K",
     ),
-    Mutant(
-        name="each candidate paid for as one",
+    "each candidate paid for as one": Mutant(
         mistake="A list whose candidates all run is charged as one random candidate.",
         file="search/subset_search/cost.py",
         old="search, trained = compose, promises.each_once",
@@ -102,8 +92,7 @@ MUTANTS = [
         tests=("search/test_subset_each.py::test_the_total_is_that_of_all_candidates_together",),
         seen="almost every report of a grid search",
     ),
-    Mutant(
-        name="equal promises paid for once",
+    "equal promises paid for once": Mutant(
         mistake="Candidates that all run and promise the same are charged as one of them.",
         file="search/planning/space_guarantee.py",
         old="for _ in range(size_of(dictionary) // len(runs))",
@@ -112,32 +101,28 @@ MUTANTS = [
             "search/test_subset_each.py::test_candidates_that_differ_in_nothing_that_matters_to_privacy_are_all_paid_for",
         ),
     ),
-    Mutant(
-        name="scores of each candidate paid for once",
+    "scores of each candidate paid for once": Mutant(
         mistake="Of a list whose candidates are all scored, one score is charged.",
         file="search/subset_search/cost.py",
         old="compose(*[scoring] * int(self.distribution.mean))",
         new="scoring",
         tests=("search/test_subset_each.py::test_the_scores_of_all_candidates_are_paid_for",),
     ),
-    Mutant(
-        name="the report of one column",
+    "the report of one column": Mutant(
         mistake="A report on all columns of a schema is charged as if a record were in the histogram of one column.",
         file="report/schema_fit.py",
         old='moved = (2 if neighboring == "replace_one" else 1) * columns',
         new='moved = 2 if neighboring == "replace_one" else 1',
         tests=("report/test_schema_fit.py::test_the_noise_keeps_the_price_for_all_columns_together",),
     ),
-    Mutant(
-        name="the report outside of the block",
+    "the report outside of the block": Mutant(
         mistake="A report on a schema is not entered in the ledger of the block around it.",
         file="report/schema_fit.py",
         old="book = ledger_here() if ledger is None else ledger",
         new="book = ledger",
         tests=("report/test_schema_fit.py::test_the_cost_is_in_the_ledger_before_a_value_is_used",),
     ),
-    Mutant(
-        name="the last of equal scores wins",
+    "the last of equal scores wins": Mutant(
         mistake="Which of several equal scores wins is not fixed in advance: here the last run, not the first.",
         file="search/execution/runs.py",
         old="return max(finalists, key=lambda finalist: (*finalist[1].order, -finalist[0]))",
@@ -145,8 +130,7 @@ MUTANTS = [
         tests=("search/test_runs.py::test_of_equal_scores_the_first_drawn_wins",),
     ),
     # --- a process of its own -------------------------------------------------------------------------------------
-    Mutant(
-        name="runs share a process",
+    "runs share a process": Mutant(
         mistake="All runs are done in the process that waits for them: names and counters tell how many came before.",
         file="search/execution/runs.py",
         old="    return private_process.in_own_process(work, job.threads) or [_failed(job)] * len(candidates)\n",
@@ -154,16 +138,14 @@ MUTANTS = [
         tests=(f"{PROCESS}::test_nothing_that_a_process_can_see_tells_how_many_runs_there_were",),
         seen="Keras names layers by a counter of the process",
     ),
-    Mutant(
-        name="what candidates write",
+    "what candidates write": Mutant(
         mistake="Private processes write where the user's process writes.",
         file="search/private_process.py",
         old="    null = subprocess.DEVNULL\n",
         new="    null = None\n",
         tests=(f"{PROCESS}::test_nothing_that_a_process_can_see_tells_how_many_runs_there_were",),
     ),
-    Mutant(
-        name="forks draw the same",
+    "forks draw the same": Mutant(
         mistake="Generators that modules and objects hold have the same state in each run.",
         file="search/private_process.py",
         old="        refresh(generator)\n",
@@ -171,8 +153,7 @@ MUTANTS = [
         tests=(f"{PROCESS}::test_each_process_draws_noise_of_its_own",),
         seen="joblib's multiprocessing backend",
     ),
-    Mutant(
-        name="generators that travel",
+    "generators that travel": Mutant(
         mistake="Generators in functions of scripts come to each run with the state that they have outside.",
         file="search/packed.py",
         old="(special := reduction(obj) or _of_skorch(obj))",
@@ -180,24 +161,21 @@ MUTANTS = [
         tests=(f"{PROCESS}::test_each_process_draws_noise_of_its_own",),
         seen="cloudpickle of a function that uses numpy.random.normal by name",
     ),
-    Mutant(
-        name="errors quoted",
+    "errors quoted": Mutant(
         mistake="The text of any error leaves the private process.",
         file="search/private_process.py",
         old="(type(error), str(error)) if ours else (PrivateProcessError, STOPPED)",
         new="(PrivateProcessError, str(error))",
         tests=(f"{PROCESS}::test_errors_come_in_fixed_words",),
     ),
-    Mutant(
-        name="a crash stops the search",
+    "a crash stops the search": Mutant(
         mistake="A run whose process is killed stops the search, so that a record which kills it is told of.",
         file="search/private_process.py",
         old="    except PrivateProcessError:\n        return None\n",
         new="    except PrivateProcessError:\n        raise\n",
         tests=(f"{PROCESS}::test_a_run_that_crashes_is_a_failing_candidate",),
     ),
-    Mutant(
-        name="private work that lives on",
+    "private work that lives on": Mutant(
         mistake="Private work goes on when Ctrl-C was pressed.",
         file="search/private_process.py",
         old="    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())\n",
@@ -205,24 +183,21 @@ MUTANTS = [
         tests=(f"{PROCESS}::test_an_interrupt_ends_the_process_and_is_raised",),
     ),
     # --- before anything is spent ---------------------------------------------------------------------------------
-    Mutant(
-        name="rehearsed on private records",
+    "rehearsed on private records": Mutant(
         mistake="A rehearsal, whose errors are shown in full, is given the records and not only their public facts.",
         file="search/planning/first_look.py",
         old="    return values[:0] if plain else None",
         new="    return values",
         tests=("search/test_rehearsal.py::test_only_names_shapes_and_types_are_read",),
     ),
-    Mutant(
-        name="made up from values",
+    "made up from values": Mutant(
         mistake="Made-up records begin with a given one.",
         file="search/_synthetic_records.py",
         old="    return made.reshape(n, *X.shape[1:])",
         new="    made[0] = X.base[0].reshape(-1)\n    return made.reshape(n, *X.shape[1:])",
         tests=("search/test_rehearsal.py::test_only_names_shapes_and_types_are_read",),
     ),
-    Mutant(
-        name="only a rehearsal",
+    "only a rehearsal": Mutant(
         mistake="Trainings take the few steps of a rehearsal when it is over.",
         file="_process/containment.py",
         old="min(planned, STEPS) if _REHEARSING.get() else planned",
@@ -230,8 +205,7 @@ MUTANTS = [
         tests=("search/test_rehearsal.py::test_rehearse_false_trains_on_private_records_alone",),
     ),
     # --- randomness -----------------------------------------------------------------------------------------------
-    Mutant(
-        name="shared seeds",
+    "shared seeds": Mutant(
         mistake="All candidates of a search draw the same noise.",
         file="search/execution/randomness.py",
         old="np.random.SeedSequence(secrets.randbits(256)) if seed is None else seed",
@@ -239,8 +213,7 @@ MUTANTS = [
         tests=("search/test_runs.py::test_every_run_has_noise_of_its_own",),
         seen="private-tuning-ml: the same seed in every run",
     ),
-    Mutant(
-        name="seed of the estimator kept",
+    "seed of the estimator kept": Mutant(
         mistake="An integer random_state of the estimator survives clone, so all candidates get identical noise.",
         file="search/execution/models.py",
         old="    with_parameters(model, {name: random_state(own) for name, own in zip(names, seeds)})\n",
@@ -248,8 +221,7 @@ MUTANTS = [
         tests=("search/test_runs.py::test_every_run_has_noise_of_its_own",),
         seen="GridSearchCV over diffprivlib models",
     ),
-    Mutant(
-        name="constant entropy",
+    "constant entropy": Mutant(
         mistake="A search without a seed starts from a constant one.",
         file="search/execution/randomness.py",
         old="        return secrets.randbits(256)\n",
@@ -257,16 +229,14 @@ MUTANTS = [
         tests=("search/test_runs.py::test_without_a_seed_candidates_are_drawn_anew_each_time",),
         seen="torch.Generator() without a seed",
     ),
-    Mutant(
-        name="generator left on the model",
+    "generator left on the model": Mutant(
         mistake="The released model keeps the generator whose state tells its noise.",
         file="search/execution/models.py",
         old="    forget_seeds(model)\n    return with_parameters(model, dict.fromkeys(seed_names(model)))",
         new="    return model",
         tests=("search/test_nothing_leaks.py::test_the_released_model_keeps_no_generator_and_no_records",),
     ),
-    Mutant(
-        name="generators of fitted copies",
+    "generators of fitted copies": Mutant(
         mistake="Trees of a forest and models in a column transformer keep the generators that the model has lost.",
         file="search/execution/models.py",
         old="    forget_seeds(model)\n",
@@ -274,8 +244,7 @@ MUTANTS = [
         tests=("adapters/test_seeds.py::test_fitted_copies_inside_a_model_keep_no_generator",),
     ),
     # --- scores ---------------------------------------------------------------------------------------------------
-    Mutant(
-        name="unnoised score",
+    "unnoised score": Mutant(
         mistake="Candidates are compared by the exact score on private records.",
         file="search/execution/runs.py",
         old="value + noise.sample(bits) for value in",
@@ -283,8 +252,7 @@ MUTANTS = [
         tests=("search/test_runs.py::test_every_score_has_noise_and_none_is_drawn_twice",),
         seen="every tuner that validates on private records",
     ),
-    Mutant(
-        name="winner scored twice",
+    "winner scored twice": Mutant(
         mistake="The winner's score is computed again, with new noise, and released.",
         file="search/random_search.py",
         old="rows=[(candidates[i], run.score) for i, run in runs.items()],",
@@ -295,32 +263,28 @@ MUTANTS = [
         tests=("search/test_runs.py::test_every_score_has_noise_and_none_is_drawn_twice",),
         seen="searches that evaluate best_estimator_ once more",
     ),
-    Mutant(
-        name="half the noise on a score",
+    "half the noise on a score": Mutant(
         mistake="Noise of a score is made for half its sensitivity.",
         file="scoring/noise_matching.py",
         old="return DiscreteLaplaceNoise(sensitivity.l1 / Fraction(float(epsilon)))",
         new="return DiscreteLaplaceNoise(sensitivity.l1 / (2 * Fraction(float(epsilon))))",
         tests=("scoring/test_noise_matching.py::test_noise_matched_to_a_pure_training_has_exactly_its_epsilon",),
     ),
-    Mutant(
-        name="a changed record counted once",
+    "a changed record counted once": Mutant(
         mistake="A changed record leaves one cell of a histogram and enters another, and is charged for one.",
         file="scoring/counts.py",
         old='return Sensitivity(2, 2, (1, 1)) if neighboring == "replace_one" else Sensitivity(1, 1)',
         new="return Sensitivity(1, 1)",
         tests=("scoring/test_scorers.py::test_one_record_never_moves_the_integers_further_than_stated",),
     ),
-    Mutant(
-        name="values that are not clipped",
+    "values that are not clipped": Mutant(
         mistake="Values beyond the stated bounds enter a mean as they are.",
         file="scoring/contributions.py",
         old="    return np.clip(np.rint(share * resolution), 0, resolution).astype(np.int64)",
         new="    return np.rint((values - lower) / (upper - lower) * resolution).astype(np.int64)",
         tests=("scoring/test_scorers.py::test_values_beyond_the_bounds_are_clipped",),
     ),
-    Mutant(
-        name="noise summed up with the larger only",
+    "noise summed up with the larger only": Mutant(
         mistake="A record that trains and validates is charged for the worse of both, not for both.",
         file="scoring/scored_run.py",
         old="return compose(*[training] * exposure.trainings, *scorings)",
@@ -328,8 +292,7 @@ MUTANTS = [
         tests=("scoring/test_scored_run.py::test_folds_compose_trainings_and_one_score",),
     ),
     # --- who trains and who validates -----------------------------------------------------------------------------
-    Mutant(
-        name="folds not composed",
+    "folds not composed": Mutant(
         mistake="With k folds a record trains k − 1 models and is charged for one.",
         file="scoring/validation.py",
         old="return (Exposure(self.n_folds - 1, 1),)",
@@ -337,16 +300,14 @@ MUTANTS = [
         tests=("scoring/test_validation.py::test_exposures_of_the_standard_splits",),
         seen="GridSearchCV(cv=5) with one run's ε",
     ),
-    Mutant(
-        name="folds of one's own not composed",
+    "folds of one's own not composed": Mutant(
         mistake="Folds by index are charged as if no record trained twice.",
         file="scoring/validation.py",
         old="return tuple(Exposure(t, s) for t, s in sorted(worst))",
         new="return tuple(Exposure(min(t, 1), min(s, 1)) for t, s in sorted(worst))",
         tests=("scoring/test_validation.py::test_index_folds_keep_the_uses_that_no_other_use_exceeds",),
     ),
-    Mutant(
-        name="validation records also train",
+    "validation records also train": Mutant(
         mistake="Models train on all records, validation records included, and scores are called held out.",
         file="scoring/validation.py",
         old="return [(numbers_where(~validates), numbers_where(validates))]",
@@ -355,8 +316,7 @@ MUTANTS = [
             "scoring/test_validation.py::test_each_record_validates_with_the_stated_probability_and_never_does_both",
         ),
     ),
-    Mutant(
-        name="stratified split",
+    "stratified split": Mutant(
         mistake="A splitter that looks at the labels is given some.",
         file="scoring/validation.py",
         old="cv.split(placeholder), MOST_FOLDS",
@@ -365,8 +325,7 @@ MUTANTS = [
         seen="skorch's default: a stratified fifth",
     ),
     # --- what is charged ------------------------------------------------------------------------------------------
-    Mutant(
-        name="refit not composed",
+    "refit not composed": Mutant(
         mistake="One more training of the winner on all records is free.",
         file="search/strategies/base.py",
         old="*(again if self.refit else ())",
@@ -374,24 +333,21 @@ MUTANTS = [
         tests=("search/test_random_search.py::test_a_refit_is_composed_and_trained_on_everything",),
         seen="refit=True in every search",
     ),
-    Mutant(
-        name="refit after stopping not composed",
+    "refit after stopping not composed": Mutant(
         mistake="The same after a search that stopped at a threshold.",
         file="search/threshold_search/search.py",
         old="refit=search.refit is True,",
         new="refit=False,",
         tests=("search/test_threshold_search.py::test_a_refit_is_composed",),
     ),
-    Mutant(
-        name="parts of the release not composed",
+    "parts of the release not composed": Mutant(
         mistake="A release of several parts is charged for the first of them.",
         file="search/planning/plan.py",
         old="return compose(*(component.guarantee for component in self.components))",
         new="return first",
         tests=("search/test_grid_search.py::test_the_total_is_that_of_a_noisy_maximum_and_one_training",),
     ),
-    Mutant(
-        name="all released at the price of the best",
+    "all released at the price of the best": Mutant(
         mistake="Every run's score is released and charged as the best of K.",
         file="search/strategies/base.py",
         old="return compose(*[one_run] * number)",
@@ -399,8 +355,7 @@ MUTANTS = [
         tests=("search/test_runs.py::test_all_runs_released_cost_their_composition",),
         seen="cv_results_ in full; a study database",
     ),
-    Mutant(
-        name="final training not composed",
+    "final training not composed": Mutant(
         mistake="The choice from a grid is charged, the training of the winner is not.",
         file="search/grid_search.py",
         old="""            Component(name=name, guarantee=choice),
@@ -410,24 +365,21 @@ MUTANTS = [
 """,
         tests=("search/test_grid_search.py::test_the_total_is_that_of_a_noisy_maximum_and_one_training",),
     ),
-    Mutant(
-        name="choice not composed",
+    "choice not composed": Mutant(
         mistake="The training of a grid's winner is charged, its choice is not.",
         file="search/grid_search.py",
         old="            Component(name=name, guarantee=choice),\n",
         new="",
         tests=("search/test_grid_search.py::test_the_total_is_that_of_a_noisy_maximum_and_one_training",),
     ),
-    Mutant(
-        name="walk not composed",
+    "walk not composed": Mutant(
         mistake="The same for the walk over thresholds.",
         file="search/threshold_search/doubling.py",
         old="            Component(name=name, guarantee=walk),\n",
         new="",
         tests=("search/test_threshold_search.py::test_the_walk_costs_its_worst_case_and_one_training",),
     ),
-    Mutant(
-        name="average candidate",
+    "average candidate": Mutant(
         mistake="ε drawn from a distribution is charged by its mean, not by its upper end.",
         file="search/planning/space_guarantee.py",
         old="upper = values.support()[1] if",
@@ -435,8 +387,7 @@ MUTANTS = [
         tests=("search/test_runs.py::test_the_upper_end_of_a_distribution_of_epsilon_is_charged",),
         seen="searches over ε that report the winner's",
     ),
-    Mutant(
-        name="parameters that change the guarantee",
+    "parameters that change the guarantee": Mutant(
         mistake="A drawn candidate with less noise than planned is run all the same.",
         file="search/planning/space_guarantee.py",
         old="        if found == planned or _covered(found, planned):\n            return\n",
@@ -446,8 +397,7 @@ MUTANTS = [
         ),
     ),
     # --- a subset, parts, thresholds ------------------------------------------------------------------------------
-    Mutant(
-        name="subset of fixed size",
+    "subset of fixed size": Mutant(
         mistake="The tuning subset has a fixed number of records, so that one record more moves another.",
         file="search/subset_search/members.py",
         old="joins: np.ndarray = bernoulli(n_samples, fraction, random_bytes)",
@@ -458,24 +408,21 @@ MUTANTS = [
         tests=("search/test_subset_search.py::test_every_record_joins_by_a_coin_of_its_own",),
         seen="train_test_split; halving searches",
     ),
-    Mutant(
-        name="subset that is known",
+    "subset that is known": Mutant(
         mistake="The tuning subset is the first records.",
         file="search/subset_search/members.py",
         old="joins: np.ndarray = bernoulli(n_samples, fraction, random_bytes)",
         new="joins = np.arange(n_samples) < fraction * n_samples",
         tests=("search/test_subset_search.py::test_every_record_joins_by_a_coin_of_its_own",),
     ),
-    Mutant(
-        name="subset used twice",
+    "subset used twice": Mutant(
         mistake="The final model trains on all records and is charged for the rest.",
         file="search/subset_search/search.py",
         old='records = numbers_where(~joins) if self.search.train_on == "rest" else all_numbers(n_samples)',
         new="records = all_numbers(n_samples)",
         tests=("search/test_subset_search.py::test_all_candidates_share_one_subset_and_the_final_model_sees_the_rest",),
     ),
-    Mutant(
-        name="drawn size instead of the expected one",
+    "drawn size instead of the expected one": Mutant(
         mistake="Models are told how many records the subset really holds.",
         file="search/subset_search/search.py",
         old="expected=sizes.tune if tells else None,",
@@ -483,8 +430,7 @@ MUTANTS = [
         tests=("search/test_subset_search.py::test_models_are_told_the_expected_numbers",),
         seen="Opacus#571, #819: int(len(dataset)·rate)",
     ),
-    Mutant(
-        name="drawn number of scores",
+    "drawn number of scores": Mutant(
         mistake="A score on the subset is divided by the number of records that it holds.",
         file="search/subset_search/search.py",
         old='        if relation == "replace_one":  # the subset counts as known\n',
@@ -493,8 +439,7 @@ MUTANTS = [
             "search/test_subset_search.py::test_a_score_on_private_records_is_divided_by_the_expected_number_of_them",
         ),
     ),
-    Mutant(
-        name="estimators that count their records",
+    "estimators that count their records": Mutant(
         mistake="Amplification by a subset for an estimator that uses how many records it is given.",
         file="search/subset_search/cost.py",
         old='return relation != "zero_out" or told_its_size',
@@ -503,80 +448,70 @@ MUTANTS = [
             "search/test_subset_search.py::test_under_zero_out_only_an_estimator_that_can_be_told_its_size_is_amplified",
         ),
     ),
-    Mutant(
-        name="scores on the rest for nothing",
+    "scores on the rest for nothing": Mutant(
         mistake="Records of the rest are scored, and charged for the final training alone.",
         file="search/subset_search/cost.py",
         old="total = spend(search(trained(1)), validate=validate, validated_share=share)",
         new="total = spend(search(trained(1)))",
         tests=("search/test_subset_validated.py::test_the_total_is_that_of_theorem_four",),
     ),
-    Mutant(
-        name="scores on the records that trained",
+    "scores on the records that trained": Mutant(
         mistake="Candidates are scored on the subset that trained them, and charged for scores on the rest.",
         file="search/subset_search/members.py",
         old="return joins, [(members, others)]",
         new="return joins, [(members, members)]",
         tests=("search/test_subset_validated.py::test_all_of_the_subset_trains_and_all_others_are_scored",),
     ),
-    Mutant(
-        name="candidates with the final noise",
+    "candidates with the final noise": Mutant(
         mistake="Candidates are charged for a share of the final training's loss, and trained with its noise.",
         file="search/_private_fit.py",
         old="recipe=self.plan.recipe",
         new="recipe=self.plan.final_recipe",
         tests=("search/test_subset_validated.py::test_candidates_are_trained_with_a_share_of_the_final_loss",),
     ),
-    Mutant(
-        name="infinite scores are failures",
+    "infinite scores are failures": Mutant(
         mistake="A record of which the model is certain is counted where its worst score would be.",
         file="scoring/ranking.py",
         old="np.where(np.isnan(response), np.nan, cells)",
         new="np.where(np.isfinite(response), cells, np.nan)",
         tests=("scoring/test_ranking.py::test_certain_probabilities_have_the_last_bins",),
     ),
-    Mutant(
-        name="steps fitted on private records",
+    "steps fitted on private records": Mutant(
         mistake="An encoder with given categories keeps the type of a private column, which one missing value changes.",
         file="adapters/pipelines.py",
         old="        fit_by_parameters(model)\n",
         new="",
         tests=("adapters/test_steps_by_parameters.py",),
     ),
-    Mutant(
-        name="a table encoder that learns",
+    "a table encoder that learns": Mutant(
         mistake="A subclass of the table encoder, which may learn its ranges, counts as one that learns nothing.",
         file="adapters/steps_by_parameters.py",
         old="    if (type(part).__module__, type(part).__name__) in OWN_THAT_LEARN_NOTHING:",
         new="    if any((k.__module__, k.__name__) in OWN_THAT_LEARN_NOTHING for k in type(part).__mro__):",
         tests=("search/test_tables.py::test_a_step_that_may_learn_is_refused_and_pointed_to_the_schema",),
     ),
-    Mutant(
-        name="records that validate are looked at",
+    "records that validate are looked at": Mutant(
         mistake="A training refuses records that it is not given: one with a gap that validates is used twice.",
         file="nets/estimators/scaling.py",
         old='for _, block in rows.blocks(CHECKED):\n        assert_all_finite(block, input_name="X")',
         new='assert_all_finite(rows.data, input_name="X")',
         tests=("nets/test_memory_mapped.py::test_rows_that_do_not_train_are_not_looked_at",),
     ),
-    Mutant(
-        name="numbers that wrap around",
+    "numbers that wrap around": Mutant(
         mistake="Containers of the user's get numbers of four bytes, and read other records where these overflow.",
         file="search/_records.py",
         old="_safe_indexing(data, np.asarray(indices, np.intp))",
         new="_safe_indexing(data, indices)",
         tests=("search/test_large_data.py::test_numbers_of_records_can_be_made_into_places_of_bytes",),
     ),
-    Mutant(
-        name="any score in blocks",
+    "any score in blocks": Mutant(
         mistake="A statistic that is no sum is added up over blocks, so a record moves it by more than was stated.",
         file="scoring/base.py",
         old='return type(scorer).__module__.startswith(f"{__package__}.")',
         new="return isinstance(scorer, PrivateScorer)",
         tests=("search/test_large_data.py::test_what_is_not_known_to_be_a_sum_is_scored_as_a_whole",),
     ),
-    Mutant(
-        name="layers by the records there are",
+    "layers by the records there are": Mutant(
         mistake="How many hidden layers a net has follows from the secret number of records in a subset.",
         file="nets/estimators/table_base.py",
         old="self.expected_number(number)",
@@ -585,40 +520,35 @@ MUTANTS = [
             "nets/estimators/test_array_estimators.py::test_the_number_of_records_that_is_told_decides_on_layers_and_not_the_real_one",
         ),
     ),
-    Mutant(
-        name="deep nets for classes",
+    "deep nets for classes": Mutant(
         mistake="Classifiers of data frames get the widths of regressors.",
         file="nets/estimators/layers.py",
         old="return BESIDE_BINS if of_classes or n < FROM_FOR_NUMBERS else",
         new="return BESIDE_BINS if n < FROM_FOR_NUMBERS else",
         tests=("nets/estimators/test_frame_estimators.py::test_hidden_layers_follow_the_public_number_of_records",),
     ),
-    Mutant(
-        name="norm by the records there are",
+    "norm by the records there are": Mutant(
         mistake="The clipping norm by rule, and the step size, follow from the secret number of records in a subset.",
         file="nets/estimators/base.py",
         old="expected = settings.expected_batch_size(given.units)",
         new="expected = settings.sample_rate * given.units",
         tests=("nets/estimators/test_step_size.py::test_the_rule_follows_from_public_facts_alone",),
     ),
-    Mutant(
-        name="hidden part left out of the norm",
+    "hidden part left out of the norm": Mutant(
         mistake="The clipping norm by rule is that of the linear part: on one column nearly all gradients are clipped.",
         file="nets/estimators/table_records.py",
         old="return math.sqrt(self.encoder.max_norm**2 + 1.0 + of_hidden)",
         new="return math.sqrt(self.encoder.max_norm**2 + 1.0)",
         tests=("nets/estimators/test_step_size.py::test_the_norm_by_rule_is_larger_with_a_hidden_part",),
     ),
-    Mutant(
-        name="classes from the records",
+    "classes from the records": Mutant(
         mistake="Classes are the labels that occur, although the schema states them.",
         file="data/labels.py",
         old="np.unique(labels) if declared is None else unique_labels(declared)",
         new="np.unique(y)",
         tests=("nets/estimators/test_frame_estimators.py::test_classes_that_no_record_has_are_those_of_the_schema",),
     ),
-    Mutant(
-        name="bounds of the target from the records",
+    "bounds of the target from the records": Mutant(
         mistake="Targets are scaled by the smallest and the largest of them.",
         file="nets/estimators/table_targets.py",
         old="bounds.scaled(values)",
@@ -627,8 +557,7 @@ MUTANTS = [
             "nets/estimators/test_frame_estimators.py::test_targets_are_scaled_by_the_schema_and_not_by_the_records",
         ),
     ),
-    Mutant(
-        name="bins by quantiles",
+    "bins by quantiles": Mutant(
         mistake="Edges of the bins are quantiles of the records, without noise.",
         file="preprocessing/ranges.py",
         old='np.searchsorted(self.warped(edges), warped, side="right")',
@@ -636,8 +565,7 @@ MUTANTS = [
         tests=("nets/estimators/test_frame_estimators.py::test_a_record_is_encoded_as_if_it_were_alone",),
         seen='KBinsDiscretizer(strategy="quantile")',
     ),
-    Mutant(
-        name="a net that keeps its records",
+    "a net that keeps its records": Mutant(
         mistake="A fitted net has the encoded records, from which later pictures may be made.",
         file="nets/estimators/table_records.py",
         old="        return HeldRecords(inputs=torch.cat(list(self.blocks(X))), targets=targets)\n",
@@ -647,16 +575,14 @@ MUTANTS = [
         ),
         tests=("nets/estimators/test_frame_estimators.py::test_a_fitted_net_keeps_no_record",),
     ),
-    Mutant(
-        name="band of one output",
+    "band of one output": Mutant(
         mistake="The noise in log odds is that of one output, not of the difference of two.",
         file="nets/estimators/frame_estimators.py",
         old="np.linalg.norm(contrasts, axis=1, keepdims=True)",
         new="np.ones((len(contrasts), 1))",
         tests=("nets/estimators/test_frame_estimators.py::test_shapes_of_an_additive_classifier_are_its_log_odds",),
     ),
-    Mutant(
-        name="band of the last training",
+    "band of the last training": Mutant(
         mistake="The noise of earlier trainings of the same weights is forgotten.",
         file="nets/estimators/table_base.py",
         old="self.weight_noise_ = math.hypot(before, added)",
@@ -665,32 +591,28 @@ MUTANTS = [
             "nets/estimators/test_step_size.py::test_noise_of_several_trainings_adds_up_and_that_of_adam_is_not_known",
         ),
     ),
-    Mutant(
-        name="refit charged like a candidate",
+    "refit charged like a candidate": Mutant(
         mistake="The refit loses more than the candidates, and is charged like one of them.",
         file="search/strategies/base.py",
         old='Component(name="refit of the winner on all records", guarantee=final.worst)',
         new='Component(name="refit of the winner on all records", guarantee=promises.worst)',
         tests=("search/test_subset_validated.py::test_a_refit_may_lose_more_or_less_than_the_candidates",),
     ),
-    Mutant(
-        name="warm start with the candidates' noise",
+    "warm start with the candidates' noise": Mutant(
         mistake="A final training that starts from the winner keeps the winner's noise.",
         file="search/subset_search/search.py",
         old="        changed |= {name: new for name, new in job.recipe.settings.items() if known.get(name) != new}\n",
         new="",
         tests=("search/test_subset_validated.py::test_a_warm_start_goes_on_with_the_final_noise",),
     ),
-    Mutant(
-        name="unknown share without its scores",
+    "unknown share without its scores": Mutant(
         mistake="A plan for an unknown number of records counts the trainings alone.",
         file="scoring/validation.py",
         old="return (Exposure(1, 0), Exposure(0, 1))",
         new="return (Exposure(1, 0),)",
         tests=("scoring/test_held_out.py::test_what_is_stated_without_a_number_of_records_covers_every_share",),
     ),
-    Mutant(
-        name="utilities without bounds",
+    "utilities without bounds": Mutant(
         mistake="Scores beyond [0, 1] enter a utility whose sensitivity supposes that there are none.",
         file="search/execution/candidate_utilities.py",
         old="math.floor(min(max(found, 0.0), 1.0) * RESOLUTION)",
@@ -698,16 +620,14 @@ MUTANTS = [
         tests=("search/test_grid_search.py::test_utilities_are_exact_fractions_in_the_unit_interval",),
         seen="report noisy max over R²",
     ),
-    Mutant(
-        name="sensitivity of one part too small",
+    "sensitivity of one part too small": Mutant(
         mistake="A changed record is said to move a utility by half of what it does.",
         file="search/execution/candidate_utilities.py",
         old="    return Fraction(1, n_parts)\n",
         new="    return Fraction(1, 2 * n_parts)\n",
         tests=("search/test_grid_search.py::test_one_record_moves_no_utility_by_more_than_one_part",),
     ),
-    Mutant(
-        name="threshold noise reused",
+    "threshold noise reused": Mutant(
         mistake="One draw of the threshold's noise for the whole walk, charged as fresh ones.",
         file="privacy/mechanisms/doubling_walk.py",
         old='self._noise = question.draw_threshold_noise(bits) if threshold_noise == "once" else None',
@@ -715,8 +635,7 @@ MUTANTS = [
         tests=("search/test_threshold_search.py::test_every_round_draws_its_threshold_anew_unless_it_is_drawn_once",),
         seen="sparse-vector variants of Lyu, Su & Li 2017",
     ),
-    Mutant(
-        name="stop probability not kept",
+    "stop probability not kept": Mutant(
         mistake="A search that stops at a threshold never gives up by itself.",
         file="search/threshold_search/search.py",
         old="        while not bernoulli(self.stop, bits):\n            number += 1\n",
@@ -725,8 +644,7 @@ MUTANTS = [
         seen="select until good enough",
     ),
     # --- what comes out -------------------------------------------------------------------------------------------
-    Mutant(
-        name="losers kept",
+    "losers kept": Mutant(
         mistake="Every run's row stays on the fitted search.",
         file="search/random_search.py",
         old='        self.releases_all = search.release == "all"\n',
@@ -734,32 +652,28 @@ MUTANTS = [
         tests=("search/test_nothing_leaks.py::test_attributes_are_the_release_and_nothing_else",),
         seen="cv_results_ everywhere",
     ),
-    Mutant(
-        name="error text quoted",
+    "error text quoted": Mutant(
         mistake="An error of a worker is shown with what it says.",
         file="search/execution/workers.py",
         old="        problem = why(error)\n",
         new='        problem = RuntimeError(f"The candidates could not be run: {error} {error.__cause__}")\n',
         tests=("search/test_failures.py::test_every_search_says_so",),
     ),
-    Mutant(
-        name="error raised by one candidate",
+    "error raised by one candidate": Mutant(
         mistake="error_score='raise' is accepted: which candidate fails tells about its data.",
         file="search/_base.py",
         old="        if isinstance(self.error_score, str):\n",
         new="        if False:\n",
         tests=("search/test_bad_input.py::test_raising_on_the_first_error_is_refused",),
     ),
-    Mutant(
-        name="an earlier release stays",
+    "an earlier release stays": Mutant(
         mistake="After a fit that finds nothing, the model of the fit before is still there.",
         file="search/_base.py",
         old="            self.__dict__.pop(name, None)\n",
         new="            pass\n",
         tests=("search/test_nothing_leaks.py::test_a_failed_fit_takes_the_earlier_release_away",),
     ),
-    Mutant(
-        name="released model states one run's ε",
+    "released model states one run's ε": Mutant(
         mistake="The winner says what its own training cost, not what choosing it did.",
         file="search/execution/job.py",
         old="        model.privacy_spent_ = spent\n",
@@ -767,8 +681,7 @@ MUTANTS = [
         tests=("search/test_nets.py::test_the_released_net_states_what_the_search_cost_not_its_own_training",),
         seen="Opacus's get_epsilon after a search",
     ),
-    Mutant(
-        name="one task for each run",
+    "one task for each run": Mutant(
         mistake="A cluster's scheduler sees as many tasks as there were runs.",
         file="search/execution/runs.py",
         old="dealt(len(candidates), _number_of_tasks(job, expected))",
@@ -776,8 +689,7 @@ MUTANTS = [
         tests=("search/test_tasks.py::test_the_number_of_tasks_does_not_depend_on_the_number_of_runs",),
         seen="every search on joblib; Dask's transition log",
     ),
-    Mutant(
-        name="an exit of a candidate",
+    "an exit of a candidate": Mutant(
         mistake="What a candidate raises leaves the search if it is no Exception, with its text.",
         file="search/execution/workers.py",
         old="    except BaseException as error:\n        leaks =",
@@ -785,8 +697,7 @@ MUTANTS = [
         tests=("search/test_failures.py::test_whatever_one_candidate_of_several_raises_leaves_the_others",),
         seen="every search: except Exception",
     ),
-    Mutant(
-        name="spent only if it ends well",
+    "spent only if it ends well": Mutant(
         mistake="After a crash nothing says that the budget was spent, nor has a ledger an entry.",
         file="search/_base.py",
         old=(
@@ -799,8 +710,7 @@ MUTANTS = [
         ),
         tests=("search/test_nothing_leaks.py::test_an_interrupt_of_the_caller_passes_and_leaves_what_was_spent",),
     ),
-    Mutant(
-        name="changed after it was planned",
+    "changed after it was planned": Mutant(
         mistake="Rounds train the estimator as it is when they run, not as it was when its noise was accounted for.",
         file="search/_base.py",
         old="        search.estimator = clone(self.estimator)\n",
@@ -809,8 +719,7 @@ MUTANTS = [
             "search/test_threshold_search.py::test_an_estimator_that_is_changed_before_the_first_round_is_not_the_one_that_runs",
         ),
     ),
-    Mutant(
-        name="kept candidate in the caller's hands",
+    "kept candidate in the caller's hands": Mutant(
         mistake="What a round has kept is handed out, and trained as the caller has changed it meanwhile.",
         file="search/threshold_search/rounds.py",
         old="shown = None if self._kept is None else own_copy(self._kept)",
@@ -819,8 +728,7 @@ MUTANTS = [
             "search/test_threshold_search.py::test_what_was_kept_may_be_changed_by_the_caller_and_is_trained_as_it_was",
         ),
     ),
-    Mutant(
-        name="private records as public ones",
+    "private records as public ones": Mutant(
         mistake="fit(X, y, X_public=X): candidates are scored on private records without noise.",
         file="search/planning/first_look.py",
         old="    return public is private or (arrays and np.may_share_memory(public, private))\n",
@@ -828,8 +736,7 @@ MUTANTS = [
         tests=("search/test_first_look.py::test_public_data_that_is_none",),
     ),
     # --- estimators -----------------------------------------------------------------------------------------------
-    Mutant(
-        name="exact statistics kept on the model",
+    "exact statistics kept on the model": Mutant(
         mistake="A released diffprivlib model keeps what it computed without noise.",
         file="search/execution/models.py",
         old="    job.recipe.adapter.scrub(model)\n",
@@ -837,8 +744,7 @@ MUTANTS = [
         tests=("adapters/test_diffprivlib.py::test_exact_iteration_counts_are_not_released",),
         seen="diffprivlib's n_iter_",
     ),
-    Mutant(
-        name="what an adapter demands",
+    "what an adapter demands": Mutant(
         mistake="Candidates do not get what the adapter demands: convergence, generators, a ledger of their own.",
         file="search/execution/models.py",
         old="    secure = job.recipe.adapter.fresh_randomness(model)\n",
@@ -846,8 +752,7 @@ MUTANTS = [
         tests=("adapters/test_diffprivlib.py::test_candidates_reach_the_minimum_whatever_the_tolerance_given",),
         seen="a guarantee that holds at the minimum, claimed for any max_iter",
     ),
-    Mutant(
-        name="bounds from the data",
+    "bounds from the data": Mutant(
         mistake="diffprivlib's PrivacyLeakWarning is ignored during a search.",
         file="search/private_process.py",
         old="        diffprivlib.PrivacyLeakWarning.__init__ = _raise",
@@ -855,8 +760,7 @@ MUTANTS = [
         tests=("adapters/test_diffprivlib.py::test_what_a_declared_estimator_reads_from_the_data_stops_the_search",),
         seen="scripts that silence warnings",
     ),
-    Mutant(
-        name="tree charged for an added record",
+    "tree charged for an added record": Mutant(
         mistake="A changed record touches two leaves of a tree, and is charged for one.",
         file="adapters/diffprivlib_models.py",
         old='a changed record touches two leaves or two counts."""\n    return 2.0\n',
@@ -864,32 +768,28 @@ MUTANTS = [
         tests=("adapters/test_diffprivlib.py::test_promise_is_the_proved_multiple_of_epsilon_under_replace_one",),
         seen="diffprivlib, which states no relation",
     ),
-    Mutant(
-        name="rows longer than the norm covers",
+    "rows longer than the norm covers": Mutant(
         mistake="Logistic regression is accepted with any data_norm.",
         file="adapters/diffprivlib_models.py",
         old="    if not 0 < model.data_norm <= 2:\n",
         new="    if not 0 < model.data_norm:\n",
         tests=("adapters/test_diffprivlib.py::test_a_leak_is_refused_before_any_data_is_read",),
     ),
-    Mutant(
-        name="private steps not composed",
+    "private steps not composed": Mutant(
         mistake="A pipeline is charged for its most expensive step.",
         file="adapters/pipelines.py",
         old="return TrainingRun(guarantee=compose(*private), assumptions=assumptions)",
         new="return TrainingRun(guarantee=max(private, key=lambda one: one.epsilon_at(1e-6)), assumptions=assumptions)",
         tests=("adapters/test_pipelines.py::test_private_steps_compose",),
     ),
-    Mutant(
-        name="declared, so not scrubbed",
+    "declared, so not scrubbed": Mutant(
         mistake="A declared guarantee switches off what else is known of a model: its exact statistics are released.",
         file="adapters/declared_guarantee.py",
         old="        return [(part, adapter) for part, adapter in found if adapter is not None]\n",
         new="        return []\n",
         tests=("adapters/test_declared_diffprivlib.py::test_exact_iteration_counts_are_not_released",),
     ),
-    Mutant(
-        name="δ of one in n",
+    "δ of one in n": Mutant(
         mistake="A δ that lets one record be published in full is accepted without a word.",
         file="privacy/_checks.py",
         old="if delta * n >= 1 - 1e-9:",
@@ -901,8 +801,7 @@ MUTANTS = [
         ),
         seen="δ = 0.05 in tutorials",
     ),
-    Mutant(
-        name="steps that learn",
+    "steps that learn": Mutant(
         mistake="A step that learns from the data without privacy is taken for one that learns nothing.",
         file="adapters/pipelines.py",
         old="        if learns_nothing(part):\n            refuse_unknown",
@@ -910,32 +809,28 @@ MUTANTS = [
         tests=("adapters/test_pipelines.py::test_a_step_that_learns_without_privacy_is_named_with_a_remedy",),
         seen="StandardScaler in front of a private model (Hu et al. 2024)",
     ),
-    Mutant(
-        name="subclass vouched for",
+    "subclass vouched for": Mutant(
         mistake="A user's subclass, whose fit may be anything, is taken for its parent.",
         file="adapters/protocol.py",
         old=' and not only_inherits(estimator, "privacy_guarantee")',
         new="",
         tests=("search/test_nets.py::test_a_subclass_of_a_net_does_not_inherit_the_promise",),
     ),
-    Mutant(
-        name="weights",
+    "weights": Mutant(
         mistake="Sample weights, which change how much one record matters, are accepted without a word.",
         file="search/_base.py",
         old="        if per_record and self.guarantee is None:\n",
         new="        if False:\n",
         tests=("search/test_bad_input.py::test_weights_are_refused_without_a_declared_guarantee",),
     ),
-    Mutant(
-        name="a weight for all",
+    "a weight for all": Mutant(
         mistake="A weight that is one number for all records is accepted without a word.",
         file="search/planning/arguments.py",
         old="        return value is not None\n",
         new="        return False\n",
         tests=("search/test_migration.py::test_weights_of_whatever_kind_need_a_declared_guarantee",),
     ),
-    Mutant(
-        name="groups",
+    "groups": Mutant(
         mistake="Persons reach an estimator that is private in records alone, and the statement is about persons.",
         file="search/_persons.py",
         old="    name = names.pop() if search.guarantee is None and len(names) == 1 else None\n",
@@ -943,8 +838,7 @@ MUTANTS = [
         tests=("search/test_migration.py::test_groups_are_refused_before_any_record_is_read",),
         seen="GridSearchCV.fit(groups=...)",
     ),
-    Mutant(
-        name="several votes of a person",
+    "several votes of a person": Mutant(
         mistake="All records of a person who validates are scored, and one of them is paid for.",
         file="search/_persons.py",
         old="(records_of(train), records_of(test, one))",
@@ -952,8 +846,7 @@ MUTANTS = [
         tests=("search/test_persons.py::test_the_record_that_votes_is_drawn_anew",),
         seen="GroupKFold with a score of all records",
     ),
-    Mutant(
-        name="a coin for each record",
+    "a coin for each record": Mutant(
         mistake="A person's records fall on both sides: some train, and others validate.",
         file="search/_persons.py",
         old="        found: Indices = among[numbers_where(taken[persons[among]])]",
@@ -961,8 +854,7 @@ MUTANTS = [
         tests=("search/test_persons.py::test_a_person_is_on_one_side_and_has_one_vote",),
         seen="train_test_split of patients' visits",
     ),
-    Mutant(
-        name="folds without a voucher",
+    "folds without a voucher": Mutant(
         mistake="Folds by record number that were made from the labels pass without a word in the statement.",
         file="search/planning/plan.py",
         old="    if is_taken_on_trust(cv):\n",
@@ -972,8 +864,7 @@ MUTANTS = [
         ),
         seen="cv=list(StratifiedKFold(5).split(X, y))",
     ),
-    Mutant(
-        name="relation relabelled",
+    "relation relabelled": Mutant(
         mistake="Candidates under different relations are stated under replace-one without carrying them over.",
         file="search/planning/space_guarantee.py",
         old="replace(run, guarantee=as_replace_one(run.guarantee))",
@@ -981,16 +872,14 @@ MUTANTS = [
         tests=("search/test_families.py::test_candidates_of_different_relations_are_stated_for_changed_records",),
         seen="ε of diffprivlib and of Opacus compared as if they were the same",
     ),
-    Mutant(
-        name="one family counts",
+    "one family counts": Mutant(
         mistake="A subset search counts as amplified although one of several families counts its records.",
         file="search/planning/families.py",
         old="        return all(\n            run.guarantee",
         new="        return any(\n            run.guarantee",
         tests=("search/test_subset_bad_input.py::test_a_replaced_step_that_counts_its_records_makes_the_coins_known",),
     ),
-    Mutant(
-        name="a bar over candidates",
+    "a bar over candidates": Mutant(
         mistake="A progress bar counts the runs of a random search, and shows K.",
         file="search/strategies/base.py",
         old="            progress.secret_runs()\n",
@@ -998,32 +887,28 @@ MUTANTS = [
         tests=("search/test_progress.py::test_what_is_shown_is_the_same_for_one_run_and_for_forty",),
         seen="tqdm(candidates) in most searches",
     ),
-    Mutant(
-        name="times that last",
+    "times that last": Mutant(
         mistake="A log file keeps how long the private runs took.",
         file="_process/progress.py",
         old='file.write(f"[{work}] {stage.text}{count}\\n")',
         new='file.write(f"[{work}] {stage.text}{count} [0:{os.times().elapsed % 60:02.0f}]\\n")',
         tests=("search/test_progress.py::test_no_time_lasts_where_private_work_took_it",),
     ),
-    Mutant(
-        name="no last line after failures",
+    "no last line after failures": Mutant(
         mistake="The training that follows is announced only if a candidate worked: why there is no model shows.",
         file="search/subset_search/search.py",
         old="        progress.last_training()  # also",
         new="        if tuned is not None:\n            progress.last_training()  # also",
         tests=("search/test_progress.py::test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail",),
     ),
-    Mutant(
-        name="a rough plan above the total",
+    "a rough plan above the total": Mutant(
         mistake="Searches are compared at noise that is too small for the total.",
         file="search/planning/plan.py",
         old="<= epsilon <= facts.epsilon:",
         new="<= epsilon <= facts.epsilon * (1 + ROUGHLY):",
         tests=("report/test_planning.py::test_a_rough_plan_from_any_guess_stays_below_the_total_and_near_it",),
     ),
-    Mutant(
-        name="one noise for two tables",
+    "one noise for two tables": Mutant(
         mistake="A search that goes on after a crash takes other records, and the noise of the first.",
         file="search/_resuming.py",
         old="for name, value in records.items()},",
@@ -1031,8 +916,7 @@ MUTANTS = [
         tests=("search/test_resuming.py::test_another_search_is_refused_and_the_first_can_still_go_on",),
         seen="resumable tuners that keep a study by its name",
     ),
-    Mutant(
-        name="a second draw after a crash",
+    "a second draw after a crash": Mutant(
         mistake="A search that goes on draws anew: killing it until it draws well is a choice.",
         file="search/_resuming.py",
         old='            self.entropy = json.loads(kept.secrets)["entropy"]\n',
@@ -1040,8 +924,7 @@ MUTANTS = [
         tests=("search/test_resuming.py::test_without_a_seed_it_is_the_same_as_well",),
         seen="most resumable tuners",
     ),
-    Mutant(
-        name="a folder that stays",
+    "a folder that stays": Mutant(
         mistake="The secret of all noise stays on the disk after the release.",
         file="_disk/store.py",
         old='"ended": True}, b"")',
@@ -1050,56 +933,49 @@ MUTANTS = [
         seen="resumable tuners",
     ),
     # --- what is told -----------------------------------------------------------------------------------------------
-    Mutant(
-        name="what is released is not all named",
+    "what is released is not all named": Mutant(
         mistake="The statement of a threshold search does not name found_ and best_score_std_ among what it releases.",
         file="search/threshold_search/search.py",
         old='    shows = ("best_score_std_", "found_")\n',
         new="",
         tests=("search/test_html_repr.py::test_the_statement_names_what_is_released_and_nothing_else",),
     ),
-    Mutant(
-        name="a run that another user wrote",
+    "a run that another user wrote": Mutant(
         mistake="The contents of a checkpoint's folder are opened, whichever user wrote them.",
         file="_disk/store.py",
         old="return payload if hmac.compare_digest(digest, self._digest(payload)) else None",
         new="return payload",
         tests=("search/test_resuming.py::test_a_foreign_pickle_is_not_opened",),
     ),
-    Mutant(
-        name="a release spent twice",
+    "a release spent twice": Mutant(
         mistake="The script of a search whose process died before it saved the model spends a second time.",
         file="_disk/store.py",
         old="            self.keeps = True\n",
         new="            pass\n",
         tests=("search/test_resuming.py::test_the_same_fit_once_more_gets_its_release_back_and_spends_nothing",),
     ),
-    Mutant(
-        name="a release for other records",
+    "a release for other records": Mutant(
         mistake="A search with other records gets the release of the first.",
         file="_disk/store.py",
         old='self._header["marks"] != _digests(',
         new="not _digests(",
         tests=("search/test_resuming.py::test_another_fit_takes_the_place_of_a_release",),
     ),
-    Mutant(
-        name="the secret of a search lost in silence",
+    "the secret of a search lost in silence": Mutant(
         mistake="Runs without the secret they came from: the folder is deleted, and the search spends once more.",
         file="_disk/store.py",
         old="            if (store is not None and store.ended) or not ((path / work.state).exists() or pieces(path)):",
         new="            if (store is not None and store.ended) or not (path / work.state).exists():",
         tests=("search/test_resuming.py::test_runs_without_the_secret_from_which_they_came_are_refused",),
     ),
-    Mutant(
-        name="boosting without its bins",
+    "boosting without its bins": Mutant(
         mistake="The guarantee of DP-EBM covers the noise of boosting, and not that of its histograms.",
         file="adapters/interpret.py",
         old="math.hypot(*(1.0 / one for one in multipliers))",
         new="math.hypot(*(1.0 / one for one in multipliers[1:]))",
         tests=("adapters/test_interpret.py::test_the_guarantee_is_the_composition_of_both_gaussian_parts",),
     ),
-    Mutant(
-        name="categories read from the records",
+    "categories read from the records": Mutant(
         mistake="DP-EBM may take the categories of a feature from the records.",
         file="adapters/interpret.py",
         old='all(one in ("continuous", "ignore") for one in types)',
@@ -1107,16 +983,14 @@ MUTANTS = [
         tests=("adapters/test_interpret.py::test_types_and_categories_from_the_records_are_refused",),
         seen="InterpretML's default",
     ),
-    Mutant(
-        name="values without their names",
+    "values without their names": Mutant(
         mistake="Of a data frame the values alone are compared: the same noise meets rows that have other names.",
         file="search/_resuming.py",
         old="return [np.asarray(value.index), *(",
         new="return [*(",
         tests=("search/test_resuming.py::test_what_lies_beside_the_values_of_records_is_compared_too",),
     ),
-    Mutant(
-        name="only halves looked at",
+    "only halves looked at": Mutant(
         mistake="A search inside of a search may hold out more of a small part than of all records, and lose more.",
         file="search/planning/plan.py",
         old="        yield size, found\n        return\n",
@@ -1125,4 +999,4 @@ MUTANTS = [
             "search/test_bad_input.py::test_a_nested_search_is_refused_if_only_its_small_parts_have_another_hold_out",
         ),
     ),
-]
+}

@@ -119,14 +119,6 @@ def test_a_clone_starts_from_the_same_parameters_at_the_same_cost():
     assert len(second.partial_fit(X, y).privacy_spent_.components) == 3
 
 
-@pytest.mark.slow
-def test_nets_fitted_together_add_to_what_their_parameters_cost():
-    module = net().fit(X, y).module_
-    found = DPNeuralNetClassifier.fit_together([net(module), net(module), net()], X, y)
-    assert [len(one.privacy_spent_.components) for one in found] == [2, 2, 1]
-    assert found[0].privacy_spent_.epsilon == pytest.approx(twice(), rel=1e-9)
-
-
 def test_a_new_module_costs_its_own_training_alone():
     one = net().fit(X, y)
     assert one.fit(X, y).privacy_spent_.epsilon == one.privacy_guarantee().epsilon_at(1e-5)
@@ -160,15 +152,6 @@ def test_saved_parameters_say_what_they_cost(tmp_path):
     assert net(third.module_).fit(X, y).privacy_spent_.epsilon == pytest.approx(twice(), rel=1e-9)
     assert not first.module_._state_dict_hooks
     assert not third.module_._load_state_dict_pre_hooks
-
-
-def test_what_was_loaded_replaces_what_was_there(tmp_path):
-    first, second = net().fit(X, y), net().fit(X, y)
-    second.partial_fit(X, y)
-    second.save_params(f_params=tmp_path / "two.pt")
-    first.load_params(f_params=tmp_path / "two.pt")
-    assert len(first.privacy_spent_.components) == 2
-    assert len(first.partial_fit(X, y).privacy_spent_.components) == 3
 
 
 def test_a_file_that_does_not_say_what_it_cost_is_an_assumption_that_is_said(tmp_path):
@@ -307,20 +290,6 @@ def test_notes_hold_no_module_of_the_library():
     assert not any("values." in note or "sklearn_dpsearch" in note for note in vars(module)[cost.NOTE])
 
 
-@pytest.mark.slow
-def test_the_net_that_a_search_released_is_saved_with_the_cost_of_the_search(tmp_path):
-    search = DPRandomSearchCV(net(), {"lr": [0.1]}, n_iter=2, epsilon=3.0, delta=1e-5)
-    released = search.fit(X.astype(np.float32), y).best_estimator_
-    released.save_params(f_params=tmp_path / "parameters.pt")
-    other = net().initialize()
-    other.load_params(f_params=tmp_path / "parameters.pt")
-    assert tuple(other.privacy_spent_) == tuple(search.privacy_spent_)
-    assert other.privacy_spent_.release == search.privacy_spent_.release
-    assert [one.name for one in other.privacy_spent_.components] == [
-        one.name for one in search.privacy_spent_.components
-    ]
-
-
 def test_copies_of_one_training_count_once_and_two_trainings_twice():
     one, other = net().fit(X, y).module_, net().fit(X, y).module_
     both = nn.ModuleList([copy.deepcopy(one), pickle.loads(pickle.dumps(one))])
@@ -375,9 +344,3 @@ def test_the_seed_of_the_noise_stays_behind(make):
     )
     assert "void" in str(one.privacy_spent_)
     assert "void" in one.privacy_spent_._repr_html_()
-
-
-def test_a_search_releases_no_seed():
-    given = net(noise_seed=7, noise_multiplier=2.0, target_epsilon=None, target_delta=None)
-    done = DPRandomSearchCV(given, {"lr": [0.1, 0.5]}, n_iter=2, delta=1e-5, random_state=0).fit(X, y)
-    assert done.best_estimator_.get_params()["noise_seed"] is None

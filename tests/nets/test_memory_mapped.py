@@ -100,17 +100,6 @@ def test_of_a_large_file_no_copy_is_made(in_file, monkeypatch):
     assert not any(rows.converted for rows in read)
 
 
-def test_a_small_file_is_read_once(tmp_path):
-    np.save(tmp_path / "x.npy", X)
-    assert not training_records.stays_in_file(np.load(tmp_path / "x.npy", mmap_mode="r"), "cpu")
-
-
-def test_other_devices_hold_what_they_can(in_file):
-    assert training_records.stays_in_file(in_file(X), "cpu")
-    assert not training_records.stays_in_file(in_file(X), "cuda:1")
-    assert not training_records.stays_in_file(X, "cpu")
-
-
 @TWO
 @pytest.mark.parametrize("kind", ["memory", "file"])
 def test_rows_that_do_not_train_are_not_looked_at(name, kind, in_file):
@@ -122,13 +111,6 @@ def test_rows_that_do_not_train_are_not_looked_at(name, kind, in_file):
     assert same(trained(name, ChosenRows(data, CHOSEN), y[CHOSEN]), trained(name, X[CHOSEN], y[CHOSEN]))
     with pytest.raises(ValueError, match="NaN"):
         trained(name, ChosenRows(data, np.append(CHOSEN, others[0])), np.append(y[CHOSEN], y[0]))
-
-
-@TWO
-def test_lengths_that_differ_are_refused(name, in_file):
-    _, y = fresh(name)
-    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[3000, 2999\]"):
-        trained(name, in_file(X), y[:-1])
 
 
 def test_a_checkpoint_knows_records_in_a_file_again(in_file, tmp_path, monkeypatch):

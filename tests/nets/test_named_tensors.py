@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 
 pytest.importorskip("torch")
@@ -14,7 +12,7 @@ from sklearn_dpsearch.nets.engines import engine_choice
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
-from sklearn_dpsearch.nets.named_tensors import ByName, NamedTensors, name_of
+from sklearn_dpsearch.nets.named_tensors import ByName, NamedTensors
 from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
@@ -153,18 +151,3 @@ def test_places_without_a_record_have_rows_in_every_part():
     assert len(kept) == 4
     rows, answers = kept.take(torch.tensor([[0, 4], [4, 4]]))
     assert (rows["values"].shape, rows["words"].shape, answers.shape) == ((2, 2, 4), (2, 2, 3), (2, 2))
-
-
-def test_parts_move_and_are_cut_together():
-    both = inputs(6)
-    assert len(both[2:5]) == 3
-    assert both.unsqueeze(0).flatten(0, 1)["words"].shape == (6, 3)
-    assert both.to(torch.float64)["values"].dtype is torch.float64
-    assert (both.names, both.shape[0], both.device) == (("values", "words"), 6, CPU)
-
-
-def test_parameters_of_a_module_by_name_are_those_of_the_module():
-    module = Wide()
-    wrapped = ByName(module, ("values", "words"))
-    assert [id(p) for p in wrapped.parameters()] == [id(p) for p in module.parameters()]
-    assert name_of(wrapped) == name_of(copy.deepcopy(wrapped)) == "Wide"

@@ -16,7 +16,7 @@ from skorch.callbacks import Freezer
 from torch import nn
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier, stack
+from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier
 
 from .toys import flat
 
@@ -82,13 +82,6 @@ def test_ready_made_nets_go_on_in_the_same_way(changed):
     torch.testing.assert_close(flat(partly(parts).module_), flat(whole.module_), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("copied", [lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy])
-def test_copies_go_on_too(copied):
-    whole, parts = net().fit(X, y), net(max_steps=2).partial_fit(X, y)
-    again = copied(parts).set_params(max_steps=4).partial_fit(X, y)
-    torch.testing.assert_close(flat(again.module_), flat(whole.module_), rtol=1e-4, atol=1e-6)
-
-
 def test_warm_starts_go_on_and_new_fits_do_not():
     warm = net(warm_start=True, max_steps=2).fit(X, y).set_params(max_steps=4).fit(X, y)
     whole = net().fit(X, y)
@@ -96,24 +89,6 @@ def test_warm_starts_go_on_and_new_fits_do_not():
     again = warm.set_params(warm_start=False, max_steps=6).fit(X, y)
     torch.testing.assert_close(flat(again.module_), flat(whole.module_), rtol=1e-4, atol=1e-6)
     assert not hasattr(clone(whole), "optimizer_memory_")
-
-
-def test_nets_trained_together_keep_what_they_would_alone():
-    found = DPNeuralNetClassifier.fit_together([net(max_steps=steps) for steps in (2, 2, 5)], X, y)
-    whole = net().fit(X, y)
-    for one in found[:2]:
-        one.set_params(max_steps=4).partial_fit(X, y)
-        torch.testing.assert_close(flat(one.module_), flat(whole.module_), rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_new_hyperparameters_are_those_that_are_given_now():
-    """The state is kept, the rates are not."""
-    for optimizer, options in OPTIMIZERS:
-        one = net(optimizer, options).fit(X, y)
-        before = flat(one.module_)
-        one.set_params(lr=1e-12).partial_fit(X, y)
-        torch.testing.assert_close(flat(one.module_), before, rtol=0, atol=1e-7)
 
 
 @pytest.mark.slow
@@ -144,27 +119,6 @@ def test_what_belongs_to_other_parameters_or_another_optimizer_is_not_used(tmp_p
         assert bool(flat(changed.partial_fit(X, y).module_).isfinite().all())
     frozen = net().fit(X, y).set_params(callbacks=[Freezer("0.*")])
     assert bool(flat(frozen.partial_fit(X, y).module_).isfinite().all())
-
-
-@pytest.mark.slow
-def test_an_interrupted_training_leaves_what_was_kept(monkeypatch):
-    for optimizer, options in OPTIMIZERS:
-        one = net(optimizer, options, max_steps=2).fit(X, y)
-        honest, steps = stack.Stack._step, []
-
-        def interrupted(self, *args, honest=honest, steps=steps):
-            steps.append(1)
-            if len(steps) == 3:
-                raise KeyboardInterrupt
-            honest(self, *args)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(stack.Stack, "_step", interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                one.set_params(max_steps=4).partial_fit(X, y)
-        one.partial_fit(X, y)
-        whole = net(optimizer, options).fit(X, y)
-        torch.testing.assert_close(flat(one.module_), flat(whole.module_), rtol=1e-4, atol=1e-6)
 
 
 MARK = 1.2345678e-3

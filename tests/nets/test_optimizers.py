@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 import torch
-from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, ReduceLROnPlateau, StepLR
+from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, StepLR
 
 from sklearn_dpsearch.nets.layout import Layout
 from sklearn_dpsearch.nets.optimizers import StackedAdam, StackedSGD, UpdateRule, check_known, stepper_for, table_of
@@ -97,13 +97,6 @@ def test_nets_that_go_on_alone_take_their_state_with_them(name):
     agree(found, expected)
 
 
-@pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])
-def test_one_net_is_a_stack_of_one(name):
-    kind, settings, _ = KINDS[name]
-    for one in settings:
-        agree(*both(kind, [one])[1:])
-
-
 def test_equal_hyperparameters_are_plain_numbers_and_give_the_same():
     agree(*both(torch.optim.SGD, [SGD[4]] * 3)[1:])
     agree(*both(torch.optim.Adam, [ADAM[3]] * 3)[1:])
@@ -185,16 +178,3 @@ def test_tables_are_what_pytorchs_schedulers_do(make, scheduled, kind, arguments
     for name in ("lr", "momentum", "betas"):
         constant = [expected[0][name]] * 20
         assert list(table.get(name, constant)) == [one[name] for one in expected]
-
-
-def test_no_schedule_is_an_empty_table_and_several_add_up():
-    optimizer = torch.optim.SGD(mlp().parameters(), lr=1.0)
-    assert table_of(optimizer, [], 10, 2) == {}
-    table = table_of(optimizer, [(StepLR, {"step_size": 1, "gamma": 0.5}, False)] * 2, 6, 2)
-    assert table["lr"] == [1.0, 1.0, 0.25, 0.25, 0.0625, 0.0625]
-
-
-def test_a_schedule_that_waits_for_losses_has_no_table():
-    optimizer = torch.optim.SGD(mlp().parameters(), lr=0.1)
-    with pytest.raises(TypeError):
-        table_of(optimizer, [(ReduceLROnPlateau, {}, True)], 3, 1)

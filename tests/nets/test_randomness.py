@@ -73,20 +73,6 @@ def test_forked_workers_do_not_repeat_each_other():
     assert len({*found, fingerprint()}) == 9
 
 
-def repeated(_):
-    return torch.randn(4, generator=torch.default_generator).numpy().tobytes()
-
-
-@FORK
-def test_fact_forked_workers_repeat_pytorchs_global_generator():
-    context = multiprocessing.get_context("fork")
-    found = []
-    for _ in range(2):
-        with context.Pool(1) as pool:
-            found.append(pool.apply(repeated, (0,)))
-    assert found[0] == found[1]
-
-
 def test_an_unseeded_training_is_new_every_time_and_leaves_the_users_generators_alone():
     from sklearn_dpsearch.nets.training import train
 
@@ -144,14 +130,6 @@ def test_noise_has_the_tails_and_the_resolution_of_double_precision():
     assert far == pytest.approx(2 * stats.norm.sf(4), rel=0.5 if DRAWS < 10**6 else 0.2)
 
 
-def test_each_net_has_noise_of_its_own():
-    out = torch.empty(5, DRAWS // 10, dtype=torch.float64)
-    fill_normals([Secrets(seed) for seed in range(5)], [1.0] * 5, out)
-    correlations = np.corrcoef(out.numpy())
-    np.fill_diagonal(correlations, 0.0)
-    assert np.abs(correlations).max() < 5 / np.sqrt(DRAWS / 10)
-
-
 def test_noise_of_one_step_tells_nothing_about_the_next():
     source = Secrets(3)
     steps = np.stack([normals(source, 20) for _ in range(DRAWS // 20)])
@@ -194,15 +172,6 @@ def test_a_run_has_more_states_of_pytorch_than_can_be_tried(fresh):
         assert len(set(words.tolist())) > 600
 
 
-def test_a_seeded_run_draws_the_same_again():
-    with torch.random.fork_rng():
-        drawn = []
-        for _ in range(2):
-            reseed(np.random.SeedSequence(3))
-            drawn.append(torch.rand(8))
-        assert torch.equal(*drawn)
-
-
 def test_masks_come_from_more_than_the_32_bits_of_a_seed():
     """A record more moves the masks of those after it: whoever tried all seeds would know them."""
     with global_torch_seed(7):
@@ -243,25 +212,6 @@ def test_threads_do_not_disturb_each_others_seeds():
 # --- facts ---------------------------------------------------------------------------------------------------------
 
 
-def test_fact_pytorchs_cpu_generator_keeps_only_32_bits_of_a_seed():
-    def first(seed):
-        return torch.randn(4, generator=torch.Generator().manual_seed(seed))
-
-    assert torch.equal(first(5), first(5 + 2**32))
-
-
-def test_fact_an_unseeded_pytorch_generator_is_constant():
-    assert torch.Generator().initial_seed() == torch.Generator().initial_seed() == 67280421310721
-    assert torch.equal(torch.randn(4, generator=torch.Generator()), torch.randn(4, generator=torch.Generator()))
-
-
-def test_fact_single_precision_uniforms_include_too_many_records_at_small_rates():
-    steps = 2.0**-24  # the grid of torch.rand: inclusion is ceil(rate / step) * step
-    assert np.ceil(1e-7 / steps) * steps == pytest.approx(1.19e-7, rel=0.01)
-    uniforms = torch.rand(1000) / steps
-    assert torch.equal(uniforms, uniforms.round())
-
-
 def test_initial_parameters_do_not_come_from_the_users_generator():
     torch.manual_seed(0)
     with global_torch_seed():
@@ -280,9 +230,3 @@ def test_no_two_streams_of_a_training_draw_the_same():
     assert len(set(first)) == len(STREAMS) == len(first)
     words = {tuple(_stream(sequence(7), name).generate_state(4)) for name in STREAMS}
     assert len(words) == len(STREAMS)
-
-
-def test_streams_are_the_children_that_numpy_spawns():
-    children = sequence(7).spawn(len(STREAMS))
-    for name, child in zip(STREAMS, children):
-        assert _stream(sequence(7), name).generate_state(4).tolist() == child.generate_state(4).tolist()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 import re
 import shutil
 
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import cross_validate
 
 pytest.importorskip("torch")
 pytest.importorskip("skorch")
 pytest.importorskip("opacus")
 import torch
 
-from sklearn_dpsearch import nets
 from sklearn_dpsearch._disk.durable import START
 from sklearn_dpsearch._disk.secret_folder import LOCK, README, RELEASE
 from sklearn_dpsearch._disk.store import KeyedFile, Store
@@ -32,7 +29,6 @@ from .crashes import (
     SEEDED,
     STATE,
     STEPS,
-    Untouchable,
     X,
     cut_off,
     parameters,
@@ -79,16 +75,6 @@ def test_unseeded_attempts_from_one_checkpoint_release_the_same_and_new_training
 
 
 # --- what it costs, and where it goes ---------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [table_net, skorch_net])
-def test_a_resumed_training_costs_what_one_training_costs(make, tmp_path):
-    cut_off(make, tmp_path / "c")
-    found, whole = make(checkpoint=tmp_path / "c").fit(X, y), make().fit(X, y)
-    assert found.privacy_spent_.epsilon == whole.privacy_spent_.epsilon
-    assert len(found.privacy_spent_.components) == 1
-    assert found.n_steps_ == STEPS
 
 
 def test_that_nobody_has_read_the_folder_is_an_assumption(tmp_path):
@@ -141,17 +127,6 @@ def test_a_release_that_cannot_be_kept_is_released_all_the_same(tmp_path, monkey
     assert not (tmp_path / "c").exists()
 
 
-@pytest.mark.parametrize("damage", [None, b"damaged"])
-def test_a_release_that_is_damaged_is_not_spent_again_in_silence(damage, tmp_path):
-    table_net(checkpoint=tmp_path / "c").fit(X, y)
-    path = tmp_path / "c" / RELEASE
-    path.unlink() if damage is None else path.write_bytes(damage)
-    with pytest.raises(
-        PrivacyError, match=r"(?s)that has ended, without its file 'release'.*first attempt is then spent"
-    ):
-        table_net(checkpoint=tmp_path / "c").fit(X, y)
-
-
 @pytest.mark.slow
 def test_training_on_goes_on_from_the_same_net_alone(tmp_path):
     def warm():
@@ -183,24 +158,6 @@ def test_training_on_goes_on_from_the_same_net_alone(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["momentum", "adam", "nesterov"])
-def test_training_on_goes_on_with_what_the_optimizer_had_kept_before(kind, tmp_path):
-    stored = pickle.dumps(NETS[kind](random_state=1).fit(X, y))
-
-    def loaded(**more):
-        return pickle.loads(stored).set_params(noise_seed=7, **more)
-
-    with power_cut(9):
-        loaded(checkpoint=tmp_path / "c").partial_fit(X, y)
-    forgetful = loaded(checkpoint=tmp_path / "c")
-    forgetful.optimizer_memory_ = {}
-    with pytest.raises(PrivacyError, match="other initial parameters or states of the optimizer"):
-        forgetful.partial_fit(X, y)
-    found = loaded(checkpoint=tmp_path / "c").partial_fit(X, y)
-    assert torch.equal(parameters(found), parameters(loaded().partial_fit(X, y)))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("make", [table_net, skorch_net])
 def test_clones_copies_and_pickles_carry_the_name_of_the_folder_and_nothing_of_it(make, tmp_path):
     one = cut_off(make, tmp_path / "c")
@@ -217,21 +174,3 @@ def test_nets_that_train_together_have_no_checkpoint(tmp_path):
     with pytest.raises(PrivacyError, match="(?s)trained together.*checkpoint=None"):
         DPMLPClassifier.fit_together([table_net(), table_net(checkpoint=tmp_path / "c")], X, y)
     assert not (tmp_path / "c").exists()
-
-
-@pytest.mark.slow
-def test_folds_one_after_the_other_may_share_a_folder(tmp_path):
-    found = cross_validate(table_net(checkpoint=tmp_path / "c"), X, y, cv=3, error_score="raise")
-    assert len(found["test_score"]) == 3
-    assert holds_a_release_alone(tmp_path / "c")
-
-
-@pytest.mark.parametrize("name", [name for name in nets.__all__ if name.startswith("DP") and "Ensemble" not in name])
-def test_every_net_has_both(name):
-    assert {"checkpoint", "verbose"} <= set(inspect.signature(getattr(nets, name)).parameters)
-
-
-@pytest.mark.parametrize("given", [5, b"folder", True])
-def test_a_folder_is_a_path(given):
-    with pytest.raises(ValueError, match="checkpoint"):
-        table_net(checkpoint=given).fit(Untouchable(), Untouchable())

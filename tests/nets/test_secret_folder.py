@@ -24,7 +24,7 @@ from sklearn_dpsearch.nets.estimators import cost
 from sklearn_dpsearch.nets.resuming import TRAINING, TrainingCheckpoint
 from sklearn_dpsearch.privacy import PrivacyError
 
-from .crashes import POSIX, SEEDED, STATE, STEPS, Untouchable, X, cut_off, parameters, table_net, y
+from .crashes import POSIX, SEEDED, STATE, Untouchable, X, cut_off, parameters, table_net, y
 
 #: Where a checkpoint is written before it takes its place.
 NEW = STATE + ".new"
@@ -66,15 +66,6 @@ def test_a_folder_with_anything_else_in_it_is_left_alone(tmp_path):
         table_net(checkpoint=tmp_path).fit(X, y)
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
     assert tmp_path.stat().st_mode == mode
-
-
-@pytest.mark.parametrize("kept", [0, 1, 20, 60, 62, 500, -1])
-def test_a_file_that_was_cut_short_is_refused_with_what_to_do(kept, tmp_path):
-    cut_off(table_net, tmp_path / "c")
-    file = tmp_path / "c" / STATE
-    file.write_bytes(file.read_bytes()[:kept])
-    with pytest.raises(PrivacyError, match="(?s)damaged, cut short.*delete the folder.*first attempt is then spent"):
-        table_net(checkpoint=tmp_path / "c").fit(Untouchable(), Untouchable())
 
 
 def test_a_file_in_which_any_bit_has_changed_is_refused(tmp_path):
@@ -161,18 +152,6 @@ def test_secrets_that_cannot_be_deleted_are_an_error_and_the_training_can_be_rep
             one.fit(X, y)
     assert not hasattr(one, "module_")
     assert torch.equal(parameters(one.fit(X, y)), parameters(make().fit(X, y)))
-
-
-def test_what_is_not_secret_may_stay(tmp_path, monkeypatch):
-    """Where a system does not let go of a file in use."""
-
-    def busy(self):
-        raise OSError(errno.ENOTEMPTY, "busy")
-
-    monkeypatch.setattr(Path, "rmdir", busy)
-    monkeypatch.setattr(TrainingCheckpoint, "keep", lambda checkpoint, task: None)
-    assert table_net(checkpoint=tmp_path / "c").fit(X, y).n_steps_ == STEPS
-    assert not (tmp_path / "c" / STATE).exists()
 
 
 def test_a_training_that_never_began_leaves_no_folder(tmp_path):

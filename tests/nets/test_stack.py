@@ -11,10 +11,8 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
-from sklearn_dpsearch.nets import DPLogisticRegression
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.rounding import noise_factor
-from sklearn_dpsearch.nets.estimators import scaling
 from sklearn_dpsearch.nets.layout import Layout
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.stack import Stack, noise_scale
@@ -150,24 +148,3 @@ def test_memory_grows_with_the_stack_by_little_more_than_parameters():
     tasks = [training(mlp(), seed=i) for i in range(4)]
     stack = Stack(tasks, LinearEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
     assert stack.trained.shape == stack.sums.shape == stack.gradients.shape == (4, layout.trained)
-
-
-@pytest.mark.slow
-def test_nets_on_one_array_convert_it_once(monkeypatch):
-    converted = []
-    block = scaling.single_block
-    monkeypatch.setattr(scaling, "single_block", lambda *given: converted.append(len(given[0])) or block(*given))
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(0, 255, (50, 3)), rng.integers(0, 2, 50)
-
-    def nets():
-        bounds = [(0, 255), (0, 255), (0, 128)]
-        return [
-            DPLogisticRegression(classes=[0, 1], bounds_X=own, max_epochs=2, noise_multiplier=1.0, noise_seed=i)
-            for i, own in enumerate(bounds)
-        ]
-
-    together = DPLogisticRegression.fit_together(nets(), X, y)
-    assert sum(converted) == 2 * len(X)
-    for one, other in zip(together, nets()):
-        np.testing.assert_allclose(one.coef_, other.fit(X, y).coef_, rtol=1e-5, atol=2e-6)

@@ -73,21 +73,6 @@ def test_the_last_thread_to_leave_puts_the_precision_back():
         torch.set_float32_matmul_precision("highest")
 
 
-def test_the_last_thread_to_leave_puts_the_number_of_threads_back():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        in_turns(lambda: torch_settings.threads(1))
-        assert torch.get_num_threads() == 2
-        found = []
-        other = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
-        other.start()
-        other.join()
-        assert found == [2]
-    finally:
-        torch.set_num_threads(before)
-
-
 def test_a_training_that_fails_puts_everything_back():
     torch.set_num_threads(2)
     try:

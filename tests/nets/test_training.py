@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import pickle
 
 import numpy as np
@@ -119,27 +118,6 @@ def test_groups_respect_the_memory_allowed():
         assert max(len(group) for group in groups) == largest
 
 
-class Limited(Residual):
-    """An attribute that neither the text of the module nor made-up records show."""
-
-    def __init__(self, limit):
-        super().__init__()
-        self.limit = limit
-
-    def forward(self, inputs):
-        return super().forward(inputs.clamp(-self.limit, self.limit) / 1000)
-
-
-def test_nets_that_differ_in_an_attribute_are_trained_as_alone():
-    kept = Records.of(records().inputs * 1000, records().targets, CPU)
-    limits = functools.partial(Limited, 300.0), functools.partial(Limited, 5000.0)
-    found = [[training(seeded(make), seed=1) for make in limits] for _ in range(2)]
-    for one in found[0]:
-        train(one, kept, max_physical_batch=1000)
-    assert all(train_together(found[1], kept, max_physical_batch=1000))
-    same([flat(one.module) for one in found[1]], [flat(one.module) for one in found[0]])
-
-
 def normed():
     return nn.Sequential(nn.Linear(5, 6), nn.LayerNorm(6), nn.Linear(6, 3))
 
@@ -199,17 +177,6 @@ def test_an_empty_batch_is_a_step_of_noise_alone():
     before = flat(net)
     train(training(net, sample_rate=1e-12, steps=1, noise_multiplier=1.0), records(), max_physical_batch=100)
     assert float((flat(net) - before).abs().min()) > 0
-
-
-def test_more_steps_than_the_memory_drawn_ahead_are_counted_too(monkeypatch):
-    monkeypatch.setattr(stack, "AHEAD", 30)
-    net = mlp()
-    before = flat(net)
-    task = training(
-        net, steps=37, sample_rate=0.5, optimizer=UpdateRule.sgd(lr=0.5, weight_decay=0.1), max_grad_norm=1e-9
-    )
-    train(task, records(), max_physical_batch=100)
-    torch.testing.assert_close(flat(net), before * 0.95**37, rtol=1e-4, atol=1e-7)
 
 
 # --- failures -----------------------------------------------------------------------------------------------------

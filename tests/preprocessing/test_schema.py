@@ -40,31 +40,6 @@ def test_a_schema_survives_yaml(tmp_path):
     assert Schema.from_yaml(of_numpy.to_yaml()) == {"a": (0.0, 3), "b": (datetime(2020, 1, 1), datetime(2021, 1, 1))}
 
 
-def test_a_schema_says_how_it_is_understood():
-    schema = Schema(
-        {
-            "age": (18, 90),
-            "seen": {"lower": date(2020, 1, 1), "upper": date(2021, 1, 1), "bins": 4},
-            "paid": {"lower": 0, "upper": 1000, "scale": "log"},
-            "cut": {"lower": 0, "upper": 9, "bins": [2, 5]},
-            "job": ["clerk", "nurse"],
-            "code": {"values": [0, 5]},
-            "town": {"buckets": 32},
-        }
-    )
-    assert repr(schema).splitlines() == [
-        "Schema of 7 columns",
-        "  age: number from 18 to 90",
-        "  seen: date from 2020-01-01 to 2021-01-01, 4 bins",
-        "  paid: number from 0 to 1000, on a logarithmic scale",
-        "  cut: number from 0 to 9, cut at 2, 5, 3 bins",
-        "  job: one of 2 values: 'clerk', 'nurse'",
-        "  code: one of 2 values: 0, 5",
-        "  town: any value, in 32 buckets",
-    ]
-    assert schema == Schema(dict(schema)) == Schema.from_yaml(schema.to_yaml())
-
-
 PAIRS = [[18, 90], [90, 18], [0.5, 1.5], [0.0, 0.25], [0, 2], [date(2020, 1, 1), date(2020, 1, 2)]]
 
 

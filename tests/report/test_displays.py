@@ -7,12 +7,9 @@ from datetime import date
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import (
     ApproxDP,
     GaussianDP,
@@ -107,10 +104,6 @@ def test_a_search_that_validates_by_coins_has_a_run_and_bounds_of_both_parts():
     assert all(np.all(found[name] >= found["everything released"] * (1 - 1e-12)) for name in shared)
 
 
-def test_a_plain_guarantee_has_one_line():
-    assert list(PrivacyProfileDisplay.from_guarantee(PureDP(epsilon=1.0)).curves) == ["everything released"]
-
-
 @pytest.mark.parametrize("one", [PureDP(epsilon=1.0), GaussianDP(mu=0.7), NonPrivate(), PureDP(epsilon=0.0)])
 def test_a_trade_off_curve_is_that_of_the_guarantee(one):
     found = TradeOffDisplay.from_guarantee(one, rates=(0.001, 0.01))
@@ -138,12 +131,6 @@ def test_parts_are_alone_and_together_what_the_statement_says():
     assert SPENT.epsilon_at(2e-5) <= found.sum * 1.002  # a composition draws the step of this profile a little late
 
 
-def test_two_parts_of_one_name_are_two_bars():
-    twice = (Component(name="training", guarantee=RUN),) * 2
-    spent = PrivacySpent(guarantee=compose(RUN, RUN), delta=1e-5, components=twice)
-    assert list(CostPartsDisplay.from_statement(spent).parts) == ["training (1)", "training (2)"]
-
-
 def test_pictures_of_a_search_are_those_of_its_cost_and_then_of_what_it_spent():
     X, y = two_blobs(60)
     search = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=2, refit=True)
@@ -155,44 +142,6 @@ def test_pictures_of_a_search_are_those_of_its_cost_and_then_of_what_it_spent():
 
 
 # --- what is drawn --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_profile_is_drawn_as_it_was_computed(ax):
-    display = PrivacyProfileDisplay.from_guarantee(SEARCH, certificate=False, n_points=20).plot(ax)
-    assert (display.ax_, display.figure_) == (ax, ax.figure)
-    x, y = display.line_.get_data()
-    assert np.array_equal(x, display.epsilons)
-    assert np.array_equal(y, display.curves["everything released"])
-    assert len(ax.lines) == len(display.curves)
-    styles = {(line.get_color(), line.get_linestyle()) for line in ax.lines}
-    assert len(styles) == len(ax.lines)
-
-
-def test_the_end_of_a_pure_guarantee_does_not_fall_off_a_logarithmic_scale(ax):
-    display = PrivacyProfileDisplay.from_guarantee(PureDP(epsilon=1.0)).plot(ax)
-    assert np.nanmin(display.line_.get_ydata()) > 0
-
-
-@pytest.mark.parametrize("log", [False, True])
-def test_curves_on_the_same_axes_can_be_told_apart(ax, log):
-    one = TradeOffDisplay.from_guarantee(PureDP(epsilon=1.0)).plot(ax, name="one", log=log)
-    other = TradeOffDisplay.from_guarantee(PureDP(epsilon=0.5)).plot(ax, name="other", log=log)
-    assert one.line_.get_color() != other.line_.get_color()
-    assert one.line_.get_linestyle() != other.line_.get_linestyle()
-    said = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert said.count("guessing") == 1
-    assert "2.72 % found, 1 % accused\nadvantage 46.22 %" in said
-
-
-@pytest.mark.parametrize("kind", ["pmf", "success"])
-def test_distributions_are_drawn_one_line_each(ax, kind):
-    display = CountDistributionDisplay.from_distribution([2, 5]).plot(ax, kind=kind)
-    assert list(display.lines_) == ["Geometric(mean=2.0)", "Geometric(mean=5.0)"]
-    shown = display.probabilities if kind == "pmf" else display.success
-    assert np.array_equal(display.line_.get_ydata(), shown["Geometric(mean=2.0)"])
-    with pytest.raises(ValueError, match="kind='cdf'; one of 'pmf', 'success'"):
-        display.plot(ax, kind="cdf")
 
 
 def test_parts_are_drawn_with_numbers_that_are_never_too_small(ax):
@@ -250,60 +199,6 @@ def test_boosting_has_curves_and_a_band_and_says_where_they_are_not_all(most, ax
     band = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert band.max() == pytest.approx((shape.effects[0] + shape.noise[0]).max())
     assert display.partial == (most > 1) == bool(ax.get_title(loc="left"))
-
-
-def test_every_column_has_a_panel_and_months_and_weekdays_too():
-    pytest.importorskip("matplotlib")
-    import matplotlib.pyplot as plt
-
-    net = tabular(classes=["no", "yes", "maybe"], hidden_layer_sizes=()).fit(people(), ["no", "yes", "maybe"] * 100)
-    display = ShapeDisplay.from_estimator(net).plot()
-    said = [panel.get_xlabel() for panel in display.axes_]
-    assert said == ["age", "job", "since", "since_month", "since_weekday"]
-    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["maybe", "no", "yes"]
-    assert [text.get_text() for text in display.axes_[1].get_xticklabels()] == ["clerk", "nurse", "unknown"]
-    assert len(display.figure_.axes) == 5
-    plt.close(display.figure_)
-
-
-def test_a_net_with_hidden_layers_is_drawn_in_part_and_says_so(ax):
-    net = tabular(hidden_layer_sizes=(4,)).fit(people(), ["no", "yes"] * 150)
-    display = ShapeDisplay.from_estimator(net, ["job"]).plot(ax)
-    assert display.partial
-    assert "more than the sum of these curves" in ax.get_title(loc="left")
-
-
-@pytest.mark.parametrize("private", [True, False])
-def test_a_pipeline_of_an_encoder_and_a_linear_model_has_shapes(private, ax):
-    pytest.importorskip("torch")
-    from sklearn_dpsearch.nets import DPLogisticRegression
-
-    linear = DPLogisticRegression(noise_multiplier=1.0, max_steps=20) if private else LogisticRegression()
-    pipeline = make_pipeline(TableEncoder(COLUMNS, bins=4), linear).fit(people(), ["no", "yes"] * 150)
-    display = ShapeDisplay.from_estimator(pipeline, ["age", "job"])
-    expected = pipeline[0].shapes(pipeline[1].coef_, pipeline[1].coef_noise_ if private else None)
-    assert list(display.shapes) == ["age", "job"]
-    assert np.array_equal(display.shapes["age"].effects, expected["age"].effects)
-    assert (display.shapes["age"].noise is not None) == private
-    display.plot([ax, ax.figure.add_subplot()])
-    with pytest.raises(ValueError, match="Found 1 axes; 2 are needed"):
-        display.plot(ax)
-
-
-@pytest.mark.slow
-def test_a_search_shows_the_model_that_it_released():
-    search = DPRandomSearchCV(
-        tabular(hidden_layer_sizes=(), target_mu=0.5, noise_multiplier=None),
-        {"learning_rate_factor": [1.0]}, n_iter=1, cv=2, delta=1e-5,
-    )  # fmt: skip
-    search.fit(people(), ["no", "yes"] * 150)
-    found = ShapeDisplay.from_estimator(search).shapes["age"].effects
-    assert np.array_equal(found, search.best_estimator_.shapes()["age"].effects)
-
-
-def test_a_model_without_shapes_is_named():
-    with pytest.raises(TypeError, match="Found LogisticRegression; a fitted net for data frames, boosting"):
-        ShapeDisplay.from_estimator(LogisticRegression())
 
 
 def test_without_matplotlib_a_picture_is_computed_and_drawing_says_what_to_install(monkeypatch):

@@ -106,13 +106,3 @@ def test_a_search_with_a_ledger_of_its_own_enters_nothing_either(tmp_path):
     search = DPRandomSearchCV(model, {"prior_factor": [1.0]}, n_iter=2, delta=1e-5, ledger=ledger)
     needed_epsilon(search, X, y, n_samples=200, at_least=0.5, epsilons=[5.0], n_fits=1)
     assert ledger.entries() == ()
-
-
-def test_it_is_drawn():
-    plt = pytest.importorskip("matplotlib.pyplot")
-    scores = np.array([[0.5, 0.7], [0.8, 0.9]])
-    display = NeededEpsilon(epsilons=np.array([0.1, 1.0]), scores=scores, at_least=0.8, n_samples=10).plot()
-    line, wanted = display.ax_.get_lines()
-    assert line.get_ydata().tolist() == pytest.approx([0.6, 0.85])
-    assert wanted.get_ydata()[0] == 0.8
-    plt.close(display.figure_)

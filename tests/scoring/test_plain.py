@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer, r2_score
-from sklearn.model_selection import cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import PureDP
-from sklearn_dpsearch.scoring import PrivateScorer, Sensitivity, make_private_scorer, private_scorer
-from sklearn_dpsearch.scoring.counts import CountScorer
-from tests.search.toys import search_of
+from sklearn_dpsearch.scoring import private_scorer
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(200, 3))
@@ -87,17 +81,6 @@ def test_every_search_scores_its_callers_test_data_by_the_plain_metric(kind, nam
     assert search.score(X, y) == pytest.approx(get_scorer(name)(search, X, y), rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["grid", "doubling"])
-def test_searches_by_utilities_do_so_too(kind):
-    """On parts of private records scores are moved into [0, 1]; that bounds a record's influence, and nothing else."""
-    budget = "selection_epsilon" if kind == "grid" else "round_epsilon"
-    scorer = private_scorer("r2", y_range=(0.0, 10.0))
-    search = search_of(kind, Far(), {}, scoring=scorer, random_state=0, **{budget: 5.0})
-    found = search.fit(X, TARGET)
-    if hasattr(found, "best_estimator_"):
-        assert found.score(X, TARGET) == pytest.approx(r2_score(TARGET, found.predict(X)))
-
-
 def test_public_data_score_by_the_bounds_and_the_test_data_without_them():
     scorer = private_scorer("r2", y_range=(0.0, 10.0))
     search = DPRandomSearchCV(Far(), {}, n_iter=2, scoring=scorer).fit(
@@ -106,36 +89,6 @@ def test_public_data_score_by_the_bounds_and_the_test_data_without_them():
     assert search.best_score_ == -1.0
     assert search.score(X, TARGET) == pytest.approx(r2_score(TARGET, search.predict(X)))
     assert search.score(X, TARGET) < -1000
-
-
-def test_cross_validation_of_a_search_is_by_the_plain_metric():
-    search = DPRandomSearchCV(Far(), {}, n_iter=2, scoring=private_scorer("r2", y_range=(0.0, 10.0)))
-    assert max(cross_val_score(search, X, TARGET, cv=2)) < -1000
-
-
-def test_a_function_of_ones_own_is_not_clipped_either():
-    scorer = make_private_scorer(lambda y, p: np.abs(y - p), lower=0, upper=1, greater_is_better=False)
-    model = Far().fit(X, TARGET)
-    assert scorer(model, X, TARGET) >= -1.0
-    assert scorer.plain(model, X, TARGET) == pytest.approx(-np.abs(TARGET - model.predict(X)).mean())
-
-
-def test_a_scorer_without_bounds_of_its_own_is_called():
-    class Share(CountScorer):
-        n_cells = 1
-
-        def cells(self, y, prediction):
-            return np.where(np.asarray(y) == prediction, 0, -1)
-
-        def cell_of_failure(self, y):
-            return np.full(len(y), -1)
-
-        def value(self, counts):
-            return counts[0]
-
-    model = Sure().fit(X, LABELS)
-    assert Share().plain(model, X, LABELS) == (model.predict(X) == LABELS).sum()
-    assert Share().sensitivity("zero_out") == Sensitivity(1, 1)
 
 
 def test_bounded_scores_are_what_they_were_for_a_probability_of_zero():
@@ -158,34 +111,3 @@ def test_weights_of_test_records_count_as_in_scikit_learn(name):
     assert weighted == pytest.approx(scorer.plain(model, X[repeated], y[repeated]))
     assert weighted != pytest.approx(scorer.plain(model, X, y))
     assert weighted == pytest.approx(get_scorer(name)(model, X, y, sample_weight=weights))
-
-
-def test_a_scorer_that_knows_no_weights_says_so():
-    class Plain(PrivateScorer):
-        def sensitivity(self, neighboring):
-            return Sensitivity(1, 1)
-
-        def statistic(self, estimator, X, y, neighboring):
-            return [0]
-
-        def score(self, noisy, n_scored, neighboring):
-            return 0.0
-
-        def __call__(self, estimator, X, y):
-            return 0.5
-
-    assert Plain().plain(None, X, LABELS) == 0.5
-    with pytest.raises(TypeError, match="sample_weight for Plain.*Leave it out"):
-        Plain().plain(None, X, LABELS, sample_weight=np.ones(len(X)))
-
-
-@pytest.mark.parametrize("routing", [False, True])
-def test_searches_score_inside_pipelines_and_with_weights(routing):
-    model, y, scorer = SCORERS["accuracy"]
-    search = DPRandomSearchCV(model, {}, n_iter=2, scoring=scorer)
-    pipeline = make_pipeline(FunctionTransformer(), search)
-    with config_context(enable_metadata_routing=routing):
-        score = pipeline.fit(X, y).score(X, y)
-    assert score == pipeline[-1].score(X, y)
-    first = np.arange(len(X)) < 50
-    assert pipeline[-1].score(X, y, sample_weight=first) == pipeline[-1].score(X[first], y[first])

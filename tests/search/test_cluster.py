@@ -134,19 +134,6 @@ def test_a_search_on_two_worker_processes_is_the_same_search_and_sends_records_o
 
 @pytest.mark.slow
 @FULL
-def test_a_search_on_a_cluster_that_grows_and_loses_all_its_workers_is_the_same_search():
-    pytest.importorskip("torch")
-    told, _ = told_by("growing_cluster")
-    assert told["refused without workers"]
-    assert told["adaptive"]
-    assert told["grown to"] == 2
-    assert told["nets"]
-    assert told["plans"] == [1, 0]  # here, and on the workers
-    assert told["after the loss of all"]
-
-
-@pytest.mark.slow
-@FULL
 def test_nothing_private_is_left_on_a_cluster_whatever_happens():
     told, written = told_by("left_on_a_cluster")
     assert told["on the disk meanwhile"]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from sklearn_dpsearch import DPRandomSearchCV, plan
+from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.preprocessing import TableEncoder
 
@@ -35,14 +35,6 @@ def test_a_model_says_how_it_reads_each_column():
     assert TableEncoder({"age": (18, 90)}).columns_read() == ["age: number from 18 to 90"]
 
 
-def test_nets_and_ensembles_say_it_too():
-    nets = pytest.importorskip("sklearn_dpsearch.nets")
-    for make in (nets.DPTabularClassifier, nets.DPTabularEnsembleClassifier):
-        age, job, paid = make(SCHEMA, target="paid").columns_read()
-        assert age.startswith("age: number from 18 to 90, ")
-        assert (job, paid) == (JOBS, "paid: one of 2 values: 'no', 'yes' (the target)")
-
-
 @pytest.mark.slow
 def test_output_has_a_line_for_each_column_and_the_cost_in_words(capsys):
     search = DPRandomSearchCV(boosting(), {}, n_iter=2, epsilon=1.0, delta=1e-5, verbose=1)
@@ -52,15 +44,6 @@ def test_output_has_a_line_for_each_column_and_the_cost_in_words(capsys):
     assert "at delta = 1e-05 for any one record" in first
     assert "PrivacySpent" not in first
     assert [line.strip() for line in lines[:3]] == boosting().columns_read()
-
-
-@pytest.mark.slow
-def test_plans_and_dry_runs_have_them_too():
-    found = plan(boosting(), 2000, epsilon=1.0, delta=1e-5, n_iter=3)
-    assert all(f"  {line}" in str(found).splitlines() for line in boosting().columns_read())
-    assert "age: number from 18 to 90" in found._repr_html_()
-    dry = DPRandomSearchCV(boosting(), {}, n_iter=2, epsilon=1.0, delta=1e-5).dry_run()
-    assert repr(dry).splitlines()[1:] == [f"  {line}" for line in boosting().columns_read()]
 
 
 def test_the_encoder_of_a_pipeline_is_asked_and_no_schema_means_no_line():

@@ -5,16 +5,14 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from sklearn_dpsearch import DPRandomSearchCV, NoModelError
+from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import GaussianDP, MissingDeltaError, PrivacyError, PureDP
-from sklearn_dpsearch.scoring import private_scorer
 
 from .toys import NoisyCentroids, two_blobs
 
@@ -40,15 +38,6 @@ def test_errors_are_shown_in_full(make, capsys):
     with pytest.raises(KeyError, match="the first record is"):
         make(Failing(), {}).dry_run(X, y)
     assert "on the way" in capsys.readouterr().out
-
-
-def test_errors_of_the_last_training_and_of_the_score_are_shown(make):
-    class Scoreless(NoisyCentroids):
-        def predict(self, X):
-            raise RuntimeError("no prediction")
-
-    with pytest.raises(RuntimeError, match="no prediction"):
-        make(Scoreless(), {}).dry_run()
 
 
 def test_what_fit_refuses_is_refused(make):
@@ -86,11 +75,6 @@ def test_records_are_made_up_within_declared_bounds_and_classes():
     assert set(made_up(Seeing())[1]) == {0, 1}
 
 
-def test_labels_are_those_that_the_scorer_names():
-    _, labels = made_up(Seeing(), scoring=private_scorer("f1", pos_label="yes"))
-    assert "yes" in labels
-
-
 def test_where_nothing_is_declared_an_example_is_asked_for():
     model = make_pipeline(FunctionTransformer(np.log1p), NoisyCentroids())
     with pytest.raises(PrivacyError, match="FunctionTransformer, which does not say.*Give X_example"):
@@ -101,25 +85,8 @@ def test_where_nothing_is_declared_an_example_is_asked_for():
         DPRandomSearchCV(make_pipeline(chosen, NoisyCentroids()), {}).dry_run()
 
 
-def test_a_table_of_the_users_own_is_taken_as_it_is():
-    columns = ColumnTransformer([("all", "passthrough", ["a", "b"])])
-    table = pd.DataFrame(X, columns=["a", "b"])
-    assert DPRandomSearchCV(make_pipeline(columns, NoisyCentroids()), {}).dry_run(table, y).params == {}
-    with pytest.raises(ValueError, match="not .*column"):
-        DPRandomSearchCV(make_pipeline(columns, NoisyCentroids()), {}).dry_run(table.rename(columns={"a": "A"}), y)
-
-
 def test_scoring_on_public_data_is_tried_with_its_own_metric():
     search = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, scoring="roc_auc", guarantee=PureDP(epsilon=1.0))
     assert search.dry_run(public=True).score <= 1.0
     with pytest.raises(PrivacyError, match="roc_auc"):
         search.dry_run()
-
-
-def test_a_search_without_a_model_says_how_to_see_the_error():
-    class Failing(NoisyCentroids):
-        def fit(self, X, y):
-            raise ValueError
-
-    with pytest.raises(NoModelError, match="dry_run"):
-        DPRandomSearchCV(Failing(), {}, n_iter=2, rehearse=False).fit(X, y)

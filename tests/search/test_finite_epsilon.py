@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.privacy import DPSGD, ApproxDP, BudgetUnreachableError, NonPrivate, Poisson
+from sklearn_dpsearch.privacy import DPSGD, ApproxDP, BudgetUnreachableError, Poisson
 
 from .toys import SEARCHES, search_of
 
@@ -63,11 +63,6 @@ def test_no_delta_of_one_in_n_is_suggested():
         )
     assert "n_iter=" in str(caught.value)
     assert "The smallest delta" not in str(caught.value)
-
-
-def test_nothing_promised_is_said():
-    with pytest.raises(BudgetUnreachableError, match="Give an estimator with a guarantee"):
-        made(guarantee=NonPrivate(neighboring="zero_out"), score_noise=DECLARED).privacy_cost(1000)
 
 
 def test_the_curve_of_the_same_training_gives_what_the_message_says():

@@ -127,36 +127,12 @@ def test_a_private_metric_that_names_labels_there_are_none_of(classes):
     search_of("random", one, {}, scoring=private_scorer("f1", pos_label="yes")).fit(X, TEXT)
 
 
-def test_metrics_for_labels_are_none_for_numbers():
-    search = search_of("grid", Ridge(), {"alpha": [1.0]}, scoring="accuracy", guarantee=DECLARED)
-    refused(search, "continuous", y=X[:, 0])
-    search.set_params(scoring="r2").fit(X, X[:, 0])
-
-
 @pytest.mark.parametrize(
     ("classes", "labels", "match"),
     [(["no", "yes"], y, r"\(text\) for labels in y that are numbers"), ([0, 1], TEXT, r"\(numbers\).*are text")],
 )
 def test_labels_of_another_kind_than_the_declared_classes(make, classes, labels, match):
     refused(make(Bounded(classes=classes), {}), match, y=labels)
-
-
-@pytest.mark.slow
-def test_a_failure_never_wins_whatever_its_score():
-    """Losses are negative: with error_score=0 every failure was better than every model."""
-
-    class Sometimes(LogisticRegression):
-        def fit(self, X, y):
-            if self.C > 1:
-                raise ValueError
-            return super().fit(X, y)
-
-    for seed in range(5):
-        search = DPRandomSearchCV(
-            Sometimes(), {"C": [1.0] * 4 + [2.0]}, n_iter=12, scoring="neg_log_loss", error_score=0, guarantee=DECLARED,
-            random_state=seed, rehearse=False,
-        )  # fmt: skip
-        assert search.fit(X, y).best_params_ == {"C": 1.0}
 
 
 @pytest.mark.parametrize("given", [{"X": np.array(5.0)}, {"y": np.array(1)}])

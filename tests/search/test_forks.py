@@ -48,14 +48,6 @@ def test_forked_children_of_a_process_that_has_fitted_one_draw_noise_of_their_ow
 
 
 @pytest.mark.slow
-def test_spawned_children_draw_noise_of_their_own():
-    names = ["random", "random", *({"nets"} & {*forked.SEARCHES})]
-    told = in_children("spawn", names)
-    assert len({repr(numbers) for numbers, *_ in told}) == len(names)
-    assert all(is_plain for _, is_plain, _ in told)
-
-
-@pytest.mark.slow
 def test_children_that_are_forked_while_threads_fit_neither_hang_nor_share_noise():
     """Whatever another thread holds at that moment: locks, muted streams, watched interrupts."""
     over, found = threading.Event(), []

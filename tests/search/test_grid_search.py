@@ -6,19 +6,15 @@ import math
 import os
 import pickle
 import random
-import re
 from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from joblib import parallel_config
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterGrid
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, NoModelError
-from sklearn_dpsearch.adapters import training_run
+from sklearn_dpsearch import DPGridSearchCV, NoModelError
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import (
     BudgetUnreachableError,
@@ -32,11 +28,9 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
 from sklearn_dpsearch.search.execution import candidate_utilities as _utilities
-from sklearn_dpsearch.search.execution.job import Job
-from sklearn_dpsearch.search.execution.randomness import Randomness
 from sklearn_dpsearch.search.strategies import sample_and_aggregate as _aggregated
 
-from .toys import ALLOWED, NoisyCentroids, RandomizedResponse, Talkative, Untouchable, some_labels, two_blobs
+from .toys import NoisyCentroids, RandomizedResponse, Untouchable, some_labels, two_blobs
 from .utilities_toys import (
     LABELS,
     LOUD,
@@ -100,13 +94,6 @@ def test_a_target_is_met_and_nearly_reached():
     assert one.privacy_spent_.components[0].guarantee.epsilon_at(1e-6) <= 2.0 * 0.3
 
 
-def test_the_share_of_the_choice_can_be_set():
-    costs = [search(epsilon=2.0, selection_epsilon=own).privacy_cost(200).components for own in (0.2, 1.6)]
-    assert [one[0].guarantee.epsilon_at(0.0) for one in costs] == pytest.approx([0.2, 1.6])
-    assert [one[1].guarantee.epsilon_at(0.0) for one in costs] == pytest.approx([1.8, 0.4], rel=1e-3)
-    assert search(epsilon=2.0).privacy_cost(200).components[0].guarantee.epsilon_at(0.0) == pytest.approx(0.6)
-
-
 def test_one_candidate_leaves_the_whole_budget_to_its_training():
     one = search(space={"shrink": [0.1]}, epsilon=2.0).fit(X, y)
     assert one.best_params_ == {"shrink": 0.1}
@@ -117,16 +104,6 @@ def test_one_candidate_leaves_the_whole_budget_to_its_training():
 
 def test_the_final_training_is_charged_as_the_worst_candidate():
     assert search(space={"epsilon": [0.5, 2.0]}).privacy_cost(200).epsilon == 2.5
-
-
-@pytest.mark.slow
-def test_it_is_itself_a_private_estimator_and_takes_one():
-    inner = search(n_parts=4)
-    assert inner.privacy_guarantee(200).epsilon_at(0.0) == 1.5
-    outer = DPRandomSearchCV(inner, {"estimator__epsilon": [0.5, 1.0]}, n_iter=2).fit(X, y)
-    assert outer.predict(X).shape == y.shape
-    around = search(DPRandomSearchCV(NoisyCentroids(), SHRINK, n_iter=2), {"estimator__epsilon": [1.0, 2.0]})
-    assert around.fit(X, y).predict(X).shape == y.shape
 
 
 # --- number of parts ----------------------------------------------------------------------------------------------
@@ -141,32 +118,6 @@ def test_the_default_number_of_parts_follows_its_rule():
     assert k(1000) == 20  # no more than one part for 50 records
     assert k(60) == 2
     assert search(n_parts=None).fit(X, y).n_splits_ == 4
-
-
-@pytest.mark.parametrize(("size", "parts"), [(12, 33), (40, 10), (300, 2)])
-def test_by_default_all_candidates_train_400_times_on_parts_at_most_and_on_two_parts_at_least(size, parts):
-    one = search(space={"shrink": list(np.linspace(0, 1, size))}, n_parts=None, selection_epsilon=0.3)
-    assert one._strategy().facts(10**6, False).validation.n_parts == parts
-
-
-def test_the_plan_says_the_work_and_what_the_noise_costs(capsys):
-    search(verbose=1).fit(X, y)
-    loss = math.ceil(100 * math.log(3) * 2 / (4 * 0.5)) / 100
-    said = capsys.readouterr().out
-    assert "3 candidates on 4 parts of the records are 12 trainings on parts" in said
-    assert f"costs at most {min(loss, 1.0):.2f} of utility on average; the whole fit costs" in said
-    search(space={"shrink": [0.1]}, verbose=1).fit(X, y)
-    assert "parts" not in capsys.readouterr().out.partition("PrivacySpent")[0]
-
-
-def test_the_noise_costs_less_than_the_plan_says_and_not_much_less():
-    one = search(space={"shrink": list(range(12))}, n_parts=40, selection_epsilon=2.0, delta=1e-6)._strategy()
-    facts = one.facts(10**6, False)
-    said = float(re.findall(r"\d\.\d\d", facts.work)[0])
-    draws = np.random.default_rng(0).gumbel(scale=float(facts.cost.noise_for(Fraction(1, 40)).scale), size=(2000, 12))
-    gaps = (0.02, 0.1, 0.2, 0.3)  # between one good candidate and all others
-    lost = [gap * np.mean(np.argmax(draws + gap * (np.arange(12) == 0), axis=1) != 0) for gap in gaps]
-    assert said / 5 < max(lost) < said
 
 
 def test_every_record_draws_its_part_and_its_use_by_itself():
@@ -286,44 +237,7 @@ def test_the_noise_is_that_of_the_mechanism_for_the_sensitivity_of_the_parts():
     assert cost.noise_for(Fraction(1, 4)).scale == cost.noise.scale / 4
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"] if FULL else ["threading"])
-def test_results_do_not_depend_on_the_number_of_jobs(backend):
-    def result(n_jobs):
-        with parallel_config(backend=backend):
-            one = search(n_jobs=n_jobs, random_state=3).fit(X, y)
-        return one.best_params_, one.best_estimator_.centroids_.tolist()
-
-    assert result(1) == result(2)
-
-
-def test_without_a_seed_every_fit_draws_anew():
-    centroids = [search().fit(X, y).best_estimator_.centroids_.tolist() for _ in range(2)]
-    assert centroids[0] != centroids[1]
-
-
 # --- what is released ---------------------------------------------------------------------------------------------
-
-
-def test_the_release_is_the_winner_and_nothing_else():
-    one = search(Talkative()).fit(X, y)
-    assert set(vars(one)) - set(one.get_params(deep=False)) == ALLOWED - {"best_score_std_"}
-    assert set(one.cv_results_) == {"param_shrink", "params", "mean_test_score", "rank_test_score"}
-    assert one.cv_results_["params"] == [one.best_params_]
-    assert math.isnan(one.best_score_)
-    shown = pickle.dumps(one).decode("latin1") + repr(one) + str(one.privacy_spent_) + one._repr_html_()
-    assert set(re.findall(r"token-\w+", shown)) == {one.best_estimator_.token_}
-    assert X[0].tobytes() not in pickle.dumps(one)
-
-
-@pytest.mark.slow
-@pytest.mark.processes
-@pytest.mark.parametrize("backend", ["multiprocessing", "loky"] if FULL else ["multiprocessing"])
-def test_workers_are_silent(backend, capfd):
-    with parallel_config(backend=backend, n_jobs=2):
-        search(Talkative(), verbose=1).fit(X, y)
-    captured = capfd.readouterr()
-    assert "token" not in captured.out + captured.err
-    assert captured.out.count("\n") == 1
 
 
 def test_utilities_leave_no_trace(monkeypatch):
@@ -417,12 +331,6 @@ def test_no_more_than_the_reported_epsilon_is_found(relation):
     assert (0.3 if FULL else 0.1) * 2.0 < found.epsilon_lower <= found.stated_epsilon == 2.0
 
 
-@pytest.mark.slow
-def test_utilities_of_models_that_train_on_all_records_are_exposed(monkeypatch):
-    monkeypatch.setattr(_aggregated, "random_parts", everything_everywhere)
-    assert not audited(n_parts=4, training=0.05, choice=1.0, answers=False).consistent
-
-
 # --- bad input: before any data is read ---------------------------------------------------------------------------
 
 
@@ -449,11 +357,6 @@ def test_means_beyond_the_unit_interval_are_refused():
     refused(PrivacyError, r"whose values are in \[0, 10\]: utilities must be in \[0, 1\]", scoring=scorer)
 
 
-@pytest.mark.parametrize("space", [[], {"shrink": []}, [{"shrink": []}]])
-def test_an_empty_grid_is_refused(space):
-    refused(ValueError, "(param_grid|at least one value).*(candidate|empty)", space=space)
-
-
 def test_a_distribution_is_no_grid():
     from scipy.stats import uniform
 
@@ -464,62 +367,11 @@ def test_a_choice_without_a_price_is_refused():
     refused(PrivacyError, "neither epsilon nor selection_epsilon.*Give epsilon", selection_epsilon=None)
 
 
-def test_a_choice_leaves_something_for_the_training():
-    refused(BudgetUnreachableError, "epsilon", epsilon=1.0, selection_epsilon=2.0)
-
-
-@pytest.mark.parametrize(("name", "value"), [("n_parts", 1), ("n_parts", 2.5), ("selection_epsilon", 0.0)])
-def test_values_out_of_range_are_named(name, value):
-    refused(ValueError, f"'{name}'.*Got", **{name: value})
-
-
 def test_a_choice_that_costs_more_than_the_total_is_refused():
     refused(BudgetUnreachableError, "epsilon=1.*smallest epsilon possible", epsilon=1.0, selection_epsilon=1.5)
 
 
-def test_no_data_of_a_wrong_kind_is_read():
-    with pytest.raises(ValueError, match="requires y"):
-        search(LogisticRegression(), {"C": [1.0]}, guarantee=PureDP(epsilon=1.0)).fit(X)
-
-
 # --- models -------------------------------------------------------------------------------------------------------
-
-
-def test_models_of_diffprivlib_are_searched():
-    models = pytest.importorskip("diffprivlib.models")
-    base = models.GaussianNB(bounds=(-1, 1))
-    space = {"var_smoothing": [1e-9, 1e-2, 1.0]}
-    one = DPGridSearchCV(base, space, epsilon=20.0, n_parts=4, random_state=0).fit(X, y)
-    assert 19.9 < one.privacy_spent_.epsilon <= 20.0
-    assert one.score(X, y) > 0.7
-    varied = DPGridSearchCV(base, {"epsilon": [1.0, 5.0]}, selection_epsilon=1.0, n_parts=4)
-    assert varied.privacy_cost(200).epsilon == 1.0 + training_run(clone(base).set_params(epsilon=5.0)).guarantee.epsilon
-    assert varied.fit(X, y).best_params_["epsilon"] in (1.0, 5.0)
-
-
-@pytest.mark.slow
-def test_nets_are_searched_and_trained_together():
-    pytest.importorskip("torch")
-    from sklearn_dpsearch.nets import DPLogisticRegression
-
-    space = {"learning_rate_init": [0.01, 0.5], "sample_rate": [0.1, 0.2]}
-    net = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=5)
-    for n_parts in (None, 4):
-        one = DPGridSearchCV(net, space, epsilon=6.0, delta=1e-5, n_parts=n_parts, random_state=0).fit(X, y)
-        assert 5.9 < one.privacy_spent_.epsilon <= 6.0
-        assert one.score(X, y) > 0.6
-
-
-def test_models_on_parts_have_as_many_times_less_noise_as_there_are_parts():
-    pytest.importorskip("torch")
-    from sklearn_dpsearch.nets import DPLogisticRegression
-
-    net = DPLogisticRegression(classes=[0, 1], noise_multiplier=2.0)
-    one = DPGridSearchCV(net, {"learning_rate_init": [0.1, 0.2]}, delta=1e-5, selection_epsilon=1.0, n_parts=4)
-    strategy = one._strategy()
-    plan = one._plan(strategy, 400, False, 1e-5)
-    job = Job(recipe=plan.recipe, split=strategy.split(plan, (), 400, Randomness(0)), X=X, y=y)
-    assert _utilities.less_noisy(job, [{"learning_rate_init": 0.1}])[0]["noise_multiplier"] == 0.5
 
 
 def test_draws_do_not_use_floats_of_the_utilities():

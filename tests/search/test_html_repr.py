@@ -5,15 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 
-import numpy as np
 import pytest
-from sklearn import config_context
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
-from sklearn_dpsearch.privacy import Geometric, PureDP
+from sklearn_dpsearch.privacy import Geometric
 from sklearn_dpsearch.search._base import RELEASED
 
 from .toys import NoisyCentroids, doubling, two_blobs
@@ -66,25 +61,6 @@ def test_a_report_and_a_box_do_not_tell_how_many_runs_there_were(monkeypatch):
     assert (len(told), len(shown)) == (1, 1)
 
 
-def test_a_seed_is_told():
-    search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3, random_state=0)
-    assert "nothing is promised" in str(search.privacy_cost(len(X)).report("markdown"))
-    assert "the guarantee does not hold against anyone" in search.fit(X, y)._repr_html_()
-
-
-def test_that_a_fit_may_go_on_from_a_kept_secret_is_told(tmp_path):
-    search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3, checkpoint=tmp_path / "fit")
-    told = str(search.privacy_cost(len(X)).report("markdown"))
-    assert "kept in its checkpoint until the release" in told
-    assert "in integers and fractions, from the operating system" not in told
-
-
-def test_a_pipeline_is_told_with_its_steps_and_none_of_their_own_words():
-    model = make_pipeline(FunctionTransformer(), Odd())
-    search = DPRandomSearchCV(model, {"odd__shrink": [0.0]}, n_iter=2)
-    assert search.privacy_cost(len(X)).release.model == "Pipeline(FunctionTransformer, Odd)"
-
-
 # --- in notebooks -------------------------------------------------------------------------------------------------
 
 
@@ -97,80 +73,6 @@ def test_a_fitted_search_shows_cost_winner_score_and_model():
     assert f"± {search.best_score_std_:.3g}" in shown
     assert search._repr_mimebundle_()["text/html"].startswith('<div class="dpsearch"')
     assert search._repr_mimebundle_()["text/plain"] == repr(search)
-
-
-def test_before_fit_what_was_asked_for_is_shown_and_nothing_is_computed(monkeypatch):
-    search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3, epsilon=1.0, delta=1e-6)
-    monkeypatch.setattr(DPRandomSearchCV, "_plan", None)
-    assert "ε = 1.0</b>, δ = 1e-06" in search._repr_html_()
-    assert "estimator: NoisyCentroids" in search._repr_html_()
-    assert "privacy_cost()" in DPRandomSearchCV(NoisyCentroids(), SPACE)._repr_html_()
-
-
-def test_wrong_parameters_are_shown_and_left_to_fit_to_refuse():
-    assert "ε = &#x27;one&#x27;" in DPRandomSearchCV(NoisyCentroids(), SPACE, epsilon="one", delta="<b>")._repr_html_()
-
-
-def test_a_fit_that_ended_with_nothing_shows_what_it_cost():
-    class Failing(NoisyCentroids):
-        def fit(self, X, y):
-            raise ValueError("a rec0rd")
-
-    search = DPRandomSearchCV(Failing(), SPACE, n_iter=2, rehearse=False)
-    with pytest.raises(ValueError, match="No candidate"):
-        search.fit(X, y)
-    assert "is spent" in search._repr_html_()
-    assert "rec0rd" not in search._repr_html_()
-    threshold = DPThresholdSearchCV(NoisyCentroids(), SPACE, threshold=1e9, n_iter=2).fit(X, y)
-    assert "without a candidate" in threshold._repr_html_()
-
-
-def test_a_choice_without_a_score_shows_none():
-    shown = SEARCHES["grid"]().fit(X, y)._repr_html_()
-    assert "best_params_" in shown
-    assert "nan" not in shown[: shown.index("<style")]
-
-
-class Odd(NoisyCentroids):
-    """Whose words are no words."""
-
-    def __repr__(self, N_CHAR_MAX=700):
-        raise RuntimeError("odd")
-
-
-class Markup(NoisyCentroids):
-    """Whose words are a program."""
-
-    def __repr__(self, N_CHAR_MAX=700):
-        return "<script>alert(1)</script>"
-
-
-@pytest.mark.parametrize("model", [Odd, Markup])
-def test_a_search_over_an_odd_estimator_is_shown_all_the_same(model):
-    search = DPRandomSearchCV(model(), {"shrink": [0.0], "epsilon": [1.0]}, n_iter=2)
-    for one in (search, search.fit(X, y)):
-        shown = one._repr_html_()
-        assert "<script>alert" not in shown
-        assert model.__name__ in shown
-        assert set(one._repr_mimebundle_()) == {"text/plain", "text/html"}
-
-
-def test_odd_values_in_the_winner_break_nothing():
-    value = "<b>" * 200
-    search = DPRandomSearchCV(
-        LogisticRegression(), {"class_weight": [None], "penalty": ["l2"]}, n_iter=1, guarantee=PureDP(epsilon=1.0)
-    ).fit(X, y)
-    search.best_params_ = {"a": value, "b": Odd(), "c": np.zeros(5)}
-    assert "<b><b>" not in search._repr_html_()
-    search.best_params_ = {"a": value}
-    assert "…" in search._repr_html_()
-
-
-def test_text_is_shown_where_text_was_asked_for():
-    search = DPRandomSearchCV(NoisyCentroids(), SPACE)
-    with config_context(display="text"):
-        assert not hasattr(search, "_repr_html_")
-        assert set(search._repr_mimebundle_()) == {"text/plain"}
 
 
 def test_the_box_reads_no_attribute_that_was_not_released():

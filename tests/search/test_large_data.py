@@ -9,15 +9,11 @@ import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("skorch")
-import torch
 from sklearn.base import clone
-from skorch.helper import SliceDataset
-from torch.utils.data import Dataset
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.data.rows import ChosenRows
-from sklearn_dpsearch.nets import DPLogisticRegression, DPNeuralNetClassifier
+from sklearn_dpsearch.nets import DPLogisticRegression
 from sklearn_dpsearch.nets import records as training_records
 from sklearn_dpsearch.privacy import ZCDP
 from sklearn_dpsearch.scoring import private_scorer
@@ -27,7 +23,7 @@ from sklearn_dpsearch.scoring.r2 import R2Scorer
 from sklearn_dpsearch.scoring.record_values import Match
 from sklearn_dpsearch.scoring.validation import all_numbers
 from sklearn_dpsearch.search._records import take
-from sklearn_dpsearch.search.execution import models, runs
+from sklearn_dpsearch.search.execution import runs
 
 from .toys import NoisyCentroids
 
@@ -81,19 +77,6 @@ def test_a_search_over_a_file_is_the_search_over_the_array(name, tmp_path, monke
     assert released(SEARCHES[name]().fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
     monkeypatch.setitem(training_records.LARGE, "cpu", 0)
     assert released(SEARCHES[name]().fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
-
-
-def test_models_of_this_library_get_rows_and_others_get_arrays(monkeypatch):
-    class Own(DPLogisticRegression):
-        def fit(self, X, y):
-            assert isinstance(X, np.ndarray)
-            return super().fit(X, y)
-
-    adapter = SEARCHES["random"]()._strategy().adapter
-    assert adapter.takes_chosen_rows(net())
-    assert adapter.takes_chosen_rows(DPGradientBoostingClassifier({"a": (0, 1)}))
-    assert not adapter.takes_chosen_rows(Own())
-    assert not adapter.takes_chosen_rows(NoisyCentroids())
 
 
 def peak_of(fit):
@@ -183,17 +166,6 @@ def test_what_is_not_known_to_be_a_sum_is_scored_as_a_whole(monkeypatch):
     assert seen == [300]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("in_place")
-def test_nets_that_train_together_convert_records_once(monkeypatch):
-    made = []
-    monkeypatch.setattr(models, "rows_of", lambda data, records: made.append(ChosenRows(data, records)) or made[-1])
-    X, y = table(1000)
-    SEARCHES["subset"]().fit(X, y)
-    assert made
-    assert all(len(rows.converted) <= 1 for rows in made)
-
-
 class Stored:
     """Records of a million bytes each, in a file that is asked for the place of each."""
 
@@ -212,41 +184,6 @@ def test_numbers_of_records_can_be_made_into_places_of_bytes():
     numbers = all_numbers(3000)
     assert numbers.dtype == np.int32
     assert np.array_equal(take(Stored(), numbers).places, np.arange(3000) * 1_000_000)
-
-
-class Rows(Dataset):
-    """Records in a file, of which one at a time is read."""
-
-    def __init__(self, path, y):
-        self.path, self.y = path, y
-
-    def __len__(self):
-        return len(self.y)
-
-    def __getitem__(self, number):
-        assert np.ndim(number) == 0
-        return torch.from_numpy(np.array(np.load(self.path, mmap_mode="r")[number])), int(self.y[number])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["random", "subset", "grid"])
-def test_a_dataset_is_read_record_by_record(name, tmp_path):
-    X, y = table(600)
-    np.save(tmp_path / "x.npy", X)
-    records = SliceDataset(Rows(str(tmp_path / "x.npy"), y))
-    skorch_net = DPNeuralNetClassifier(
-        torch.nn.Linear,
-        module__in_features=5,
-        module__out_features=2,
-        classes=[0, 1],
-        sample_rate=0.05,
-        max_steps=40,
-        noise_multiplier=1.0,
-    )
-    search = SEARCHES[name]().set_params(estimator=skorch_net)
-    space = "param_grid" if name == "grid" else "param_distributions"
-    search.set_params(**{space: {"lr_factor": [0.5, 1.0]}}).fit(records, y)
-    assert search.score(X, y) > 0.6
 
 
 class LikeAnArray:

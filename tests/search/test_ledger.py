@@ -8,7 +8,6 @@ import math
 import os
 import pickle
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -196,13 +195,6 @@ def test_a_search_inside_of_a_meta_estimator_is_entered_each_time_it_is_fitted(l
     assert len(ledger.entries()) == 2 + 3  # the refit too
 
 
-@pytest.mark.slow
-def test_meta_estimators_inside_of_worker_processes_lose_no_entry(ledger):
-    with ledger:
-        cross_val_score(CalibratedClassifierCV(random_search(Decided()), cv=KFold(2)), X, y, cv=KFold(3), n_jobs=2)
-    assert len(ledger.entries()) == 6
-
-
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("kind", "backend"),
@@ -312,28 +304,7 @@ def test_an_audit_of_made_up_records_enters_nothing(ledger):
     assert ledger.entries() == ()
 
 
-def test_threads_with_a_block_each_count_for_themselves(begin):
-    def work(number):
-        mine = begin(str(number))
-        with mine:
-            for _ in range(number):
-                random_search().fit(X, y)
-        return len(mine.entries())
-
-    with ThreadPoolExecutor(3) as pool:
-        assert list(pool.map(work, [1, 2, 3])) == [1, 2, 3]
-
-
 # --- copies -----------------------------------------------------------------------------------------------------------
-
-
-def test_clones_pickles_and_parameters_keep_the_ledger(ledger):
-    one = random_search(ledger=ledger)
-    for twin in (clone(one), pickle.loads(pickle.dumps(one)), random_search().set_params(ledger=ledger)):
-        assert twin.ledger == twin.get_params()["ledger"] == ledger
-    assert repr(ledger) in repr(one).replace("\n", "")
-    with pytest.raises(ValueError, match="'ledger' parameter"):
-        random_search(ledger=ledger.path).fit(X, y)
 
 
 def test_what_is_pickled_inside_of_a_block_takes_the_ledger_along(ledger):

@@ -12,8 +12,7 @@ import sklearn.model_selection
 from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
@@ -23,11 +22,10 @@ from sklearn.model_selection import (
     RandomizedSearchCV,
     StratifiedKFold,
 )
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import PrivacyError, PureDP
 from sklearn_dpsearch.scoring.validation import BLIND, LOOKS_AT
 
@@ -36,7 +34,6 @@ from .toys import SEARCHES, NoisyCentroids, Untouchable, search_of, some_labels,
 X, y = two_blobs(300)
 NAMES = np.where(y == 1, "yes", "no")
 SPACE = {"shrink": [0.0, 0.5]}
-CLASSES = (DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV)
 PUBLIC = {"X_public": X[:50].copy(), "y_public": y[:50].copy()}
 
 
@@ -166,11 +163,6 @@ def test_weights_of_whatever_kind_need_a_declared_guarantee(weights):
         )
 
 
-def test_no_weights_are_fine():
-    one = DPRandomSearchCV(Weighed(), SPACE, n_iter=2, random_state=0)
-    assert one.fit(X, y, sample_weight=None).privacy_spent_.epsilon > 0
-
-
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("searched", [False, True])
 def test_weights_that_count_the_labels_are_refused_before_any_record_is_read(kind, searched):
@@ -227,27 +219,11 @@ def test_a_search_over_transformers_transforms_and_names_what_it_returns(kind):
     assert isinstance(clone(search.set_output(transform="pandas")).fit(X, y, **PUBLIC).transform(X), pandas.DataFrame)
 
 
-def test_a_pipeline_tells_a_search_in_it_what_to_return():
-    pandas = pytest.importorskip("pandas")
-    model = make_pipeline(Normalizer(), transformer("random")).set_output(transform="pandas")
-    model.fit(X, y, **{f"dprandomsearchcv__{name}": value for name, value in PUBLIC.items()})
-    assert isinstance(model.transform(X), pandas.DataFrame)
-    assert list(model.get_feature_names_out()) == ["left", "right"]
-
-
 def test_fit_transform_without_a_model_is_refused_before_any_record_is_read():
     search = transformer("random", refit=False)
     with pytest.raises(ValueError, match="refit=False in fit_transform.*refit='winner'.*Nothing was spent"):
         search.fit_transform(Untouchable(300), some_labels(300), **PUBLIC)
     assert not hasattr(search, "privacy_spent_")
-
-
-def test_a_search_over_predictors_has_no_part_of_a_transformer():
-    search = DPRandomSearchCV(NoisyCentroids(), SPACE)
-    for name in ("transform", "fit_transform", "set_output", "get_feature_names_out"):
-        assert not hasattr(search, name)
-        with pytest.raises(AttributeError, match=name):
-            getattr(search, name)
 
 
 def first_column(frame):
@@ -274,33 +250,6 @@ def searches(kind):
     declared = PureDP(epsilon=1.0, neighboring="replace_one")
     made = search_of(kind, LogisticRegression(), {"C": [1.0]}, guarantee=declared, scoring="accuracy")
     return [("first", made), ("second", clone(made))]
-
-
-ENSEMBLES = {
-    "voting": lambda inner: VotingClassifier(inner),
-    "soft voting": lambda inner: VotingClassifier(inner, voting="soft"),
-    "stacking": lambda inner: StackingClassifier(inner, cv=2),
-    "bagging": lambda inner: BaggingClassifier(inner[0][1], n_estimators=2),
-    "calibration": lambda inner: CalibratedClassifierCV(inner[0][1], cv=2),
-    "one model calibrated": lambda inner: CalibratedClassifierCV(inner[0][1], cv=2, ensemble=False),
-    "one for each label": lambda inner: OneVsRestClassifier(inner[0][1]),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["random", "subset", "grid"])  # the others may end without a model
-@pytest.mark.parametrize("ensemble", ENSEMBLES)
-def test_ensembles_of_searches_predict_names_of_labels(kind, ensemble):
-    model = ENSEMBLES[ensemble](searches(kind)).fit(X, NAMES)
-    assert set(model.classes_) == {"no", "yes"}
-    assert np.mean(model.predict(X) == NAMES) > 0.8
-    parts = getattr(model, "estimators_", None) or [one.estimator for one in model.calibrated_classifiers_]
-    assert all(part.privacy_spent_.epsilon > 0 for part in parts)
-
-
-def test_boosting_is_refused_because_it_weighs_records():
-    with pytest.raises(ValueError, match="sample_weight"):
-        AdaBoostClassifier(searches("random")[0][1], n_estimators=2).fit(X, NAMES)
 
 
 def test_bagging_seeds_its_searches_and_their_statements_say_that_it_voids_the_guarantee():

@@ -16,9 +16,10 @@ pytest.importorskip("skorch")
 import torch
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
-from sklearn_dpsearch.adapters.protocol import ProtocolAdapter
 from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier
 from sklearn_dpsearch.privacy import Fixed, PrivacyError
+
+from ..nets.toys import Untouchable
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 4))
@@ -52,20 +53,6 @@ SEARCHES = {
 }
 
 
-class Untouchable:
-    """Data that must not be read."""
-
-    shape = (120, 4)
-
-    def __len__(self):
-        return 120
-
-    def __getitem__(self, key):
-        raise AssertionError("data were read")
-
-    __array__ = __getitem__
-
-
 @pytest.mark.parametrize("make", NETS)
 def test_a_net_alone_shows_its_steps(make, capfd):
     """What the searches below do not show."""
@@ -96,25 +83,6 @@ def test_no_step_of_a_candidate_is_shown_by_worker_processes(make, backend, capf
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.slow
-@pytest.mark.processes
-def test_candidates_trained_one_by_one_are_silent_too(monkeypatch, capfd):
-    monkeypatch.setattr(ProtocolAdapter, "trains_together", lambda self, estimator: False)
-    SEARCHES["random"](mlp(verbose=1), {"max_grad_norm": [0.5, 1.0]}).fit(X, y)
-    assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.slow
-def test_whether_steps_are_shown_may_be_searched_and_is_not_seen(capfd):
-    SEARCHES["random"](mlp(), {"verbose": [0, 1]}).fit(X, y)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_a_dry_run_on_public_records_shows_its_steps(capfd):
-    SEARCHES["random"](mlp(verbose=1), {"max_grad_norm": [0.5, 1.0]}).dry_run(X, y)
-    assert "12 of 12 steps" in capfd.readouterr().err
-
-
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("make", NETS)
 def test_candidates_with_a_checkpoint_are_refused_before_any_data_is_read(kind, make, tmp_path):
@@ -140,12 +108,3 @@ def test_checkpoints_among_the_candidates_are_refused_too(given, tmp_path):
             Untouchable(), y
         )
     assert not (tmp_path / "c").exists()
-
-
-@pytest.mark.slow
-def test_a_search_of_nets_without_a_checkpoint_is_left_alone(tmp_path):
-    one = SEARCHES["random"](mlp(), {"checkpoint": [None]}).fit(X, y)
-    assert one.best_params_ == {"checkpoint": None}
-    before = one.best_estimator_.privacy_spent_.epsilon
-    one.best_estimator_.set_params(checkpoint=tmp_path / "c").partial_fit(X, y)
-    assert one.best_estimator_.privacy_spent_.epsilon > before

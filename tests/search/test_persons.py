@@ -19,7 +19,7 @@ from sklearn_dpsearch.search.execution.job import FinalTraining, Split
 from sklearn_dpsearch.search.execution.randomness import Randomness
 from sklearn_dpsearch.search.execution.workers import Threads
 
-from .boosting_toys import SEARCHES, SPACE, TABLE, classifier
+from .tables_toys import SEARCHES, SPACE, TABLE, classifier
 from .toys import Untouchable
 
 #: Persons with 1, 2, 3 … records, and one with a sixth of all.

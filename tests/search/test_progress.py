@@ -6,17 +6,12 @@ import contextlib
 import io
 import os
 import re
-import subprocess
 import sys
-import textwrap
 import threading
 import time
 
-import numpy as np
 import pytest
 from joblib import parallel_config
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, NoModelError
 from sklearn_dpsearch._process import progress
@@ -141,13 +136,6 @@ def test_a_grid_is_counted_to_exactly_its_public_number_of_trainings(backend, fa
 
 
 @pytest.mark.slow
-def test_runs_of_which_all_are_released_are_counted(place):
-    lines = shown(DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=4, release="all", verbose=1), place)
-    assert any("0 of 4" in line for line in lines)
-    assert any("4 of 4" in line for line in lines)
-
-
-@pytest.mark.slow
 def test_a_search_that_is_not_asked_says_nothing(make):
     fails = contextlib.suppress(NoModelError)
     with contextlib.redirect_stderr(Tty()) as err, contextlib.redirect_stdout(Tty()) as out, fails:
@@ -183,59 +171,6 @@ def test_no_time_lasts_where_private_work_took_it(place):
 def test_the_line_of_a_nested_search_is_as_silent_as_any_candidate():
     inner = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=2, verbose=2)
     assert shown(DPRandomSearchCV(inner, {"n_iter": [2.0, 3.0]}, n_iter=2, guarantee=inner.privacy_guarantee())) == [""]
-
-
-@pytest.mark.slow
-def test_a_search_in_a_pipeline_and_in_eight_threads_is_heard(place):
-    """Also while others mute the descriptors of the process; and each is heard to its end."""
-
-    def one():
-        grid = DPGridSearchCV(NoisyCentroids(), {"shrink": [0.0, 0.1]}, selection_epsilon=1.0, n_parts=3, verbose=1)
-        make_pipeline(FunctionTransformer(), grid).fit(X, y)
-
-    with contextlib.redirect_stderr(place()) as err, contextlib.redirect_stdout(io.StringIO()):
-        threads = [threading.Thread(target=one) for _ in range(8)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-    assert err.getvalue().count("6 of 6") >= 8
-    assert not [thread for thread in threading.enumerate() if thread.name == "progress"]
-
-
-SCRIPT = """
-import os, sys, warnings
-sys.path.insert(0, {root!r})
-from sklearn_dpsearch import DPGridSearchCV
-from tests.search.toys import NoisyCentroids, two_blobs
-X, y = two_blobs(120)
-class Loud(NoisyCentroids):
-    def fit(self, X, y):
-        os.write(2, b"secret")
-        return super().fit(X, y)
-DPGridSearchCV(Loud(), {{"shrink": [0.0, 0.1]}}, selection_epsilon=1.0, n_parts=3, verbose=1, n_jobs={jobs}).fit(X, y)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_it_is_heard_through_descriptors_that_are_muted_and_no_candidate_is(jobs):
-    root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-    script = textwrap.dedent(SCRIPT).format(root=root, jobs=jobs)
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=root)
-    assert "trainings on parts: 6 of 6" in run.stderr
-    assert "secret" not in run.stderr + run.stdout
-
-
-@pytest.mark.slow
-def test_a_stream_that_cannot_be_written_to_ends_no_search():
-    class Broken(io.StringIO):
-        def write(self, text):
-            raise OSError("gone")
-
-    with contextlib.redirect_stderr(Broken()), contextlib.redirect_stdout(io.StringIO()):
-        search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=2, verbose=1).fit(X, y)
-    assert search.predict(X).shape == np.shape(y)
 
 
 @pytest.mark.slow

@@ -9,10 +9,7 @@ import os
 import pickle
 import random
 import shutil
-import signal
 import stat
-import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -31,7 +28,7 @@ from sklearn_dpsearch._disk import durable, store
 from sklearn_dpsearch._disk.durable import write_whole
 from sklearn_dpsearch._disk.secret_folder import DONE, LOCK, README, RELEASE
 from sklearn_dpsearch._disk.store import DIGEST, KeyedFile, Store, place
-from sklearn_dpsearch.privacy import BudgetExceededError, Geometric, PrivacyError, PureDP
+from sklearn_dpsearch.privacy import BudgetExceededError, PrivacyError
 from sklearn_dpsearch.search import _resuming
 from sklearn_dpsearch.search._base import RELEASED
 from sklearn_dpsearch.search.execution.job import Finished
@@ -49,7 +46,6 @@ POSIX = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signa
 FULL = os.environ.get("SKLEARN_DPSEARCH_FULL") == "1"
 X, y = two_blobs(120)
 SPACE = {"shrink": [0.0, 0.2, 0.4, 0.6]}
-WALK = Doubling(round_epsilon=1.0, n_parts=6)
 SEARCHES = {
     "random": lambda **more: DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=8, **more),
     "refit": lambda **more: DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=8, refit=True, **more),
@@ -132,18 +128,6 @@ def test_without_a_seed_it_is_the_same_as_well(name, folder, tmp_path, monkeypat
     assert released(first) == released(again)
 
 
-@pytest.mark.parametrize("kind", [np.int64, np.random.RandomState])
-def test_every_kind_of_seed_can_be_kept(kind, folder, monkeypatch):
-    cut_off(lambda **more: SEARCHES["all"](random_state=kind(5), **more), folder, monkeypatch)
-    found = SEARCHES["all"](random_state=kind(5), checkpoint=folder).fit(X, y)
-    assert released(found) == released(SEARCHES["all"](random_state=kind(5)).fit(X, y))
-
-
-def test_two_searches_without_a_seed_differ(tmp_path):
-    one, other = (SEARCHES["random"](checkpoint=tmp_path / name).fit(X, y) for name in "ab")
-    assert one.best_estimator_.centroids_.tolist() != other.best_estimator_.centroids_.tolist()
-
-
 def test_finished_runs_are_not_run_again(folder, monkeypatch):
     make = lambda **more: SEARCHES["all"](random_state=1, **more)  # noqa: E731
     cut_off(make, folder, monkeypatch, after=2)
@@ -151,37 +135,6 @@ def test_finished_runs_are_not_run_again(folder, monkeypatch):
     monkeypatch.setattr(NoisyCentroids, "fit", lambda *given: (fits.append(1), fit(*given))[1])
     make(checkpoint=folder).fit(X, y)
     assert len(fits) == 1  # of four
-
-
-@pytest.mark.slow
-def test_workers_keep_what_they_finish(folder, monkeypatch):
-    make = lambda **more: SEARCHES["random"](random_state=5, **more)  # noqa: E731
-    cut_off(make, folder, monkeypatch, after=1)
-    assert released(make(checkpoint=folder, n_jobs=2).fit(X, y)) == released(make().fit(X, y))
-
-
-class Interrupting(NoisyCentroids):
-    """Presses Ctrl-C in a process that the environment names."""
-
-    def fit(self, X, y):
-        if "INTERRUPTED" in os.environ:
-            os.kill(int(os.environ["INTERRUPTED"]), signal.SIGINT)
-            time.sleep(60)
-        return super().fit(X, y)
-
-
-@pytest.mark.slow
-@pytest.mark.processes
-@pytest.mark.usefixtures("interruptible")
-def test_it_goes_on_after_an_interrupt_from_the_keyboard(folder, monkeypatch):
-    def make(**more):
-        return DPRandomSearchCV(Interrupting(), SPACE, n_iter=8, random_state=5, rehearse=False, **more)
-
-    with monkeypatch.context() as patched:
-        patched.setenv("INTERRUPTED", str(os.getpid()))
-        with pytest.raises(KeyboardInterrupt):
-            make(checkpoint=folder).fit(X, y)
-    assert released(make(checkpoint=folder).fit(X, y)) == released(make().fit(X, y))
 
 
 @pytest.mark.parametrize("damage", [b"", b"half a file", None])
@@ -206,19 +159,6 @@ def test_a_foreign_pickle_is_not_opened(folder, monkeypatch, tmp_path):
         write_whole(path, b"\x00" * DIGEST + pickle.dumps(Evil()))  # all but the key is known
     make(checkpoint=folder).fit(X, y)
     assert not (tmp_path / "evil").exists()
-
-
-def test_a_full_disk_costs_time_and_nothing_else(folder, monkeypatch):
-    make = lambda **more: SEARCHES["random"](random_state=5, **more)  # noqa: E731
-
-    def full(path, payload):
-        raise OSError(28, "No space left on device")
-
-    write = store.KeyedFile.write
-    monkeypatch.setattr(
-        store.KeyedFile, "write", lambda file, payload: (full if DONE in file.path.name else write)(file, payload)
-    )
-    assert released(make(checkpoint=folder).fit(X, y)) == released(make().fit(X, y))
 
 
 def lengths(path, rng):
@@ -289,53 +229,6 @@ def test_a_disk_that_is_full_at_any_write_stops_it_before_it_spends_or_changes_n
         if len(calls) < number:
             break
     assert 5 < number < 29
-
-
-def _fit_slowly(make, folder, result):
-    """What a process does that may be killed."""
-    fit = NoisyCentroids.fit
-    NoisyCentroids.fit = lambda *given: (time.sleep(0.01), fit(*given))[1]
-    one = released(make(checkpoint=folder).fit(X, y))
-    result.with_suffix(".new").write_text(json.dumps(repr(one)))
-    os.replace(result.with_suffix(".new"), result)
-
-
-def _started(make, folder, result):
-    process = multiprocessing.get_context("fork").Process(target=_fit_slowly, args=(make, folder, result))
-    process.start()
-    return process
-
-
-def _until_done(make, folder, result, moments):
-    """Start it again until there is a result; how often it was killed, after seconds from `moments`."""
-    kills = 0
-    while not result.exists():
-        process = _started(make, folder, result)
-        process.join(next(moments))
-        if process.is_alive():
-            os.kill(process.pid, signal.SIGKILL)
-            kills += 1
-        process.join()
-    return kills
-
-
-@POSIX
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["random", "subset", "grid"])
-def test_kill_9_at_random_moments_changes_nothing(name, tmp_path):
-    make, rng = (lambda **more: SEARCHES[name](random_state=7, **more)), random.Random(0)
-    expected = json.dumps(repr(released(make().fit(X, y))))
-    start = time.perf_counter()
-    _started(make, tmp_path / "whole", tmp_path / "whole-result").join()
-    longest = time.perf_counter() - start  # on this machine, now: later is seldom before the end
-    kills, trial = 0, 0
-    while kills < (100 if FULL else 3):
-        result, trial = tmp_path / f"result-{trial}", trial + 1
-        kills += _until_done(
-            make, tmp_path / f"checkpoint-{trial}", result, iter(lambda: rng.uniform(0.0, longest), -1)
-        )
-        assert result.read_text() == expected
-        assert holds_a_release_alone(tmp_path / f"checkpoint-{trial}")
 
 
 @POSIX
@@ -536,35 +429,6 @@ def test_a_ledger_that_does_not_know_a_release_enters_it(folder, tmp_path):
         assert len(ledger.entries()) == 1
 
 
-@pytest.mark.slow
-@POSIX
-def test_a_process_that_dies_between_the_release_and_the_end_of_its_script_spends_once(folder, tmp_path):
-    ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=100.0, delta=0.0)
-    make = lambda **more: SEARCHES["all"](ledger=ledger, **more)  # noqa: E731
-    process = multiprocessing.get_context("fork").Process(target=_die_before_it_saves, args=(make, folder))
-    process.start()
-    process.join()
-    assert process.exitcode == 7
-    make(checkpoint=folder).fit(X, y)
-    assert len(ledger.entries()) == 1
-    assert holds_a_release_alone(folder)
-
-
-def _die_before_it_saves(make, folder):
-    make(checkpoint=folder).fit(X, y)
-    os._exit(7)
-
-
-def test_a_model_that_cannot_be_pickled_is_released_and_not_kept(folder):
-    class Local(NoisyCentroids):
-        pass
-
-    search = DPRandomSearchCV(Local(), SPACE, n_iter=2, guarantee=PureDP(epsilon=1.0), random_state=0)
-    with contextlib.suppress(PrivacyError):  # a class that no module defines cannot be compared, either
-        search.set_params(checkpoint=folder).fit(X, y)
-    assert not folder.exists()
-
-
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
@@ -603,30 +467,16 @@ def test_another_version_is_refused(folder, monkeypatch):
         SEARCHES["random"](checkpoint=folder).fit(X, y)
 
 
-@pytest.mark.slow
-def test_a_data_frame_is_compared_by_its_values(folder, monkeypatch):
-    frame, make = pd.DataFrame(X, columns=["a", "b"]), SEARCHES["random"]
-    cut_off(make, folder, monkeypatch, data=(frame, y))
-    with pytest.raises(PrivacyError, match="other X"):
-        make(checkpoint=folder).fit(frame.assign(b=moved(frame["b"].to_numpy())), y)
-    make(checkpoint=folder).fit(frame.copy(), y)
-
-
 def named(first):
     return pd.DataFrame(X, columns=["a", "b"], index=np.arange(len(X)) + first)
 
 
 BESIDE = {
     "names of rows": (named(0), named(1)),
+    "values of a frame": (named(0), named(0).assign(b=moved(X[:, 1]))),
+    "arrays by name": ({"a": X, "b": X}, {"a": X, "b": moved(X)}),
     "columns of one name": (named(0).set_axis(["a", "a"], axis=1), named(0)[["b", "a"]].set_axis(["a", "a"], axis=1)),
 }
-
-
-def test_arrays_by_name_are_compared():
-    first, again, another = (
-        _resuming._digest("X", _resuming._plain("X", {"a": X, "b": records})) for records in (X, X.copy(), moved(X))
-    )
-    assert first == again != another
 
 
 @pytest.mark.parametrize("what", BESIDE)
@@ -660,22 +510,6 @@ def test_a_damaged_checkpoint_is_refused_with_the_remedy(bad, folder, monkeypatc
     (folder / _resuming.SEARCH.state).write_bytes(bad)
     with pytest.raises(PrivacyError, match=r"(?s)damaged.*start anew.*first attempt is then spent"):
         SEARCHES["random"](checkpoint=folder).fit(X, y)
-
-
-def test_a_disk_that_is_full_from_the_start_stops_the_search_before_it_spends(folder, monkeypatch):
-    def full(path, *parts):
-        if "search" in Path(path).name:
-            raise OSError(28, "No space left on device")
-        return write(path, *parts)
-
-    write = durable.write_through
-    for module in (durable, store):
-        monkeypatch.setattr(module, "write_through", full)
-    search = SEARCHES["random"](checkpoint=folder)
-    with pytest.raises(OSError, match="no way to write a checkpoint"):
-        search.fit(X, y)
-    assert not hasattr(search, "privacy_spent_")
-    assert not folder.exists()
 
 
 def test_rounds_of_the_callers_own_have_no_checkpoint(folder):
@@ -748,12 +582,3 @@ def test_a_search_that_a_ledger_refuses_leaves_no_folder(folder, tmp_path):
     with pytest.raises(BudgetExceededError):
         SEARCHES["random"](ledger=ledger, checkpoint=folder).fit(X, y)
     assert not folder.exists()
-
-
-@pytest.mark.slow
-def test_a_declared_guarantee_and_a_distribution_of_ones_own_can_go_on(folder, monkeypatch):
-    make = lambda **more: DPRandomSearchCV(  # noqa: E731
-        NoisyCentroids(), SPACE, n_iter=Geometric(8), guarantee=PureDP(epsilon=1.0), random_state=5, **more
-    )
-    cut_off(make, folder, monkeypatch)
-    assert released(make(checkpoint=folder).fit(X, y)) == released(make().fit(X, y))

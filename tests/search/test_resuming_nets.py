@@ -34,7 +34,6 @@ pytestmark = [
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 3))
 y = (X[:, 0] > 0).astype(int)
-KILLS = 25 if os.environ.get("SKLEARN_DPSEARCH_FULL") == "1" else 6
 SPACE = {"learning_rate_init": [0.1, 0.3, 0.5]}
 
 

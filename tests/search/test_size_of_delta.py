@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import GaussianDP, PrivacyError, PureDP
 from sklearn_dpsearch.privacy._checks import check_size_of_delta
 
@@ -44,16 +43,3 @@ def test_one_in_n_is_refused_for_every_n():
 @pytest.mark.parametrize("relation", ["replace_one", "zero_out"])
 def test_a_delta_below_one_in_n_is_fine(kind, relation):
     made(kind, relation, 1e-3).privacy_cost(300)
-
-
-def test_it_is_refused_before_the_noise_is_calibrated(monkeypatch):
-    """A calibration takes seconds."""
-    pytest.importorskip("torch")
-    from sklearn_dpsearch import nets
-    from sklearn_dpsearch.search.planning import plan
-
-    monkeypatch.setattr(plan, "_calibrated", lambda request: pytest.fail("calibrated first"))
-    net = nets.DPLogisticRegression(classes=[0, 1])
-    search = DPRandomSearchCV(net, {"max_epochs": [5]}, n_iter=3, epsilon=1.0, delta=0.01)
-    with pytest.raises(PrivacyError, match="for 300 records"):
-        search.fit(X, y)

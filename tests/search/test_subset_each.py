@@ -59,13 +59,6 @@ def test_without_a_list_there_is_nothing_to_run_once():
     assert not SEEN
 
 
-def test_the_plan_says_so(capsys):
-    (part,) = each(validate_on="subset").privacy_cost(400).components
-    assert "the best of 2 candidates, each of which runs once" in part.name
-    each(verbose=1, validate_on="subset").fit(IDS, y)
-    assert "each of 2 candidates once; the whole fit costs" in capsys.readouterr().out
-
-
 # --- what it costs ------------------------------------------------------------------------------------------------
 
 
@@ -134,21 +127,3 @@ def test_it_is_the_default_for_a_list_that_costs_no_more_than_a_random_number_of
         else:
             assert not cheap
     assert each_is_cheap(2, epsilon, 1e-5, 0.2, train_on, "add_remove", True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("space", "given", "runs_once"),
-    [
-        ({"rate": [0.5, 1.0]}, {"epsilon": 1.0, "delta": 1e-5}, True),
-        ({"rate": loguniform(0.1, 1.0)}, {"epsilon": 1.0, "delta": 1e-5}, False),
-        ({"rate": [0.1 * i for i in range(1, 12)]}, {"epsilon": 1.0, "delta": 1e-5}, False),
-        ({"rate": [0.5, 1.0]}, {"epsilon": 1.0, "delta": 1e-5, "n_iter": 10}, False),
-        ({"rate": [0.5, 1.0]}, {"delta": 1e-5}, False),
-    ],
-)
-def test_the_default_follows_from_the_list_and_the_total(space, given, runs_once):
-    one = each(space=space, **{"n_iter": "auto", "subset_fraction": 0.1, **given})
-    (part,) = one.privacy_cost(400, public=True).components
-    assert ("each of which runs once" in part.name) == runs_once
-    assert (repr(Geometric(10.0)) in part.name) != runs_once

@@ -8,11 +8,9 @@ from scipy.stats import loguniform
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import (
-    ZCDP,
     Fixed,
     GaussianDP,
     Geometric,
-    MissingDeltaError,
     PrivacyError,
     PureDP,
     best_of,
@@ -154,13 +152,6 @@ def test_the_total_does_not_depend_on_the_number_of_records():
     assert one.privacy_cost().epsilon == one.privacy_cost(400).epsilon == one.privacy_cost(10**6).epsilon
 
 
-def test_a_dry_run_and_a_warm_start_take_the_whole_way():
-    one = on_the_rest(warm_start=True)
-    assert one.dry_run(IDS, y).params == {"rate": 1.0}
-    SEEN.clear()
-    assert one.fit(IDS, y).best_estimator_.fits_ == 2
-
-
 # --- less for tuning than for the final training ------------------------------------------------------------------
 
 
@@ -235,12 +226,6 @@ def test_the_free_share_of_gaussian_training_meets_the_same_total(each, count):
     assert search.epsilon_at(1e-5) == pytest.approx(1.0, rel=1e-3)
 
 
-def test_a_missing_delta_is_named_before_any_share_is_sought():
-    known = {"guarantee": lambda estimator, n: ZCDP(rho=estimator.epsilon, neighboring="replace_one")}
-    with pytest.raises(MissingDeltaError, match="delta=None"):
-        on_the_rest(epsilon=2.0, delta=None, **known).privacy_cost(400)
-
-
 @pytest.mark.parametrize("epsilon", [None, 2.0])
 def test_a_warm_start_goes_on_with_the_final_noise(epsilon):
     one = on_the_rest(epsilon=epsilon, tuning_share=0.5, warm_start=True).fit(IDS, y)
@@ -282,15 +267,3 @@ def test_a_released_score_is_off_by_as_much_as_it_says(relation):
     assert 0.02 < min(said) < max(said) < 0.3
     assert 0.7 < np.std(np.array(off) / said) < 1.4
     assert abs(np.mean(off)) < 4 * np.mean(said) / 60**0.5
-
-
-def test_public_scores_have_no_noise_to_tell():
-    one, _, _ = watched()
-    assert one.best_score_std_ == 0.0
-
-
-def test_a_random_search_tells_it_too_and_takes_it_away_again():
-    one = DPRandomSearchCV(Watching(), {"rate": [1.0]}, n_iter=2).fit(IDS, y)
-    assert 0.0 < one.best_score_std_ < 0.2
-    folds = DPRandomSearchCV(Watching(), {"rate": [1.0]}, n_iter=2, cv=4, score_noise=PureDP(epsilon=1.0))
-    assert 0.0 < folds.fit(IDS, y).best_score_std_ < 0.2

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import (
@@ -24,11 +24,9 @@ from sklearn_dpsearch.nets import (
     DPLogisticRegression,
     DPMLPClassifier,
     DPMLPRegressor,
-    DPNeuralNetClassifier,
 )
 from sklearn_dpsearch.nets.estimators import layers
-from sklearn_dpsearch.privacy import Fixed, Geometric, PrivacyError, PureDP
-from sklearn_dpsearch.search.planning.plan import said_of
+from sklearn_dpsearch.privacy import Fixed, PrivacyError, PureDP
 from sklearn_dpsearch.search.planning.space import Space
 from tests.search.toys import NoisyCentroids, two_blobs
 
@@ -103,48 +101,9 @@ def test_a_grid_is_small_and_holds_the_own_settings():
     assert space["hidden_layer_sizes"] == [(), (64,)]
 
 
-def test_a_net_with_a_module_searches_its_step_size():
-    torch = pytest.importorskip("torch")
-    net = DPNeuralNetClassifier(torch.nn.Linear, classes=[0, 1], sample_rate=0.02)
-    assert {name for one in net.search_space() for name in one} == {"lr_factor"}
-    assert search_space(net, grid=True) == [{"lr_factor": [0.8, 1.0, 1.25]}]
-
-
 def test_spaces_of_steps_are_put_together_under_their_names():
     model = make_pipeline(FunctionTransformer(), DPLogisticRegression())
     assert search_space(model, grid=True) == [{"dplogisticregression__learning_rate_factor": [0.8, 1.0, 1.25]}]
-
-
-def test_models_of_diffprivlib_have_spaces_too():
-    models = pytest.importorskip("diffprivlib.models")
-    assert search_space(models.DecisionTreeClassifier(), grid=True) == [{"max_depth": [5, 3, 8]}]
-    assert search_space(models.LogisticRegression(C=2.0), grid=True) == [{"C": [0.02, 0.2, 2.0]}]
-    found = [one["C"] for one in drawn(search_space(models.LogisticRegression()))]
-    assert 0.01 <= min(found) < 0.05 < 0.2 < max(found) <= 1.0
-    with pytest.raises(PrivacyError, match=r"GaussianNB.*none is worth a search.*compete"):
-        search_space(models.GaussianNB())
-
-
-@pytest.mark.slow
-def test_families_with_spaces_of_their_own_are_drawn_equally_often():
-    models = pytest.importorskip("diffprivlib.models")
-    kinds = DPLogisticRegression(), DPMLPClassifier(), models.GaussianNB()
-    found = drawn(search_space(*kinds, step="model"), 3000)
-    names = [type(one["model"]).__name__ for one in found]
-    assert [names.count(type(kind).__name__) / 3000 for kind in kinds] == pytest.approx([1 / 3] * 3, abs=0.04)
-    assert not any(name.startswith("model__") for one in found if one["model"] is kinds[2] for name in one)
-    whole = search_space(*kinds, step="model", grid=True)
-    assert sum(np.prod([len(values) for values in one.values()]) for one in whole) == 3 + 6 + 1
-
-
-def test_families_with_spaces_of_their_own_run_in_one_search():
-    models = Centroids(), Centroids(shrink=0.5), NoisyWithout()
-    search = DPRandomSearchCV(
-        Pipeline([("model", models[0])]), search_space(*models[:2], step="model"), n_iter=3, epsilon=4.0
-    )
-    assert search.fit(X, y).privacy_spent_.epsilon <= 4.0
-    with pytest.raises(PrivacyError, match=r"NoisyWithout.*no space is known.*search_space"):
-        search_space(*models, step="model")
 
 
 class NoisyWithout(NoisyCentroids):
@@ -167,28 +126,7 @@ def test_where_no_space_is_known_it_is_said_before_records_are_used():
         DPRandomSearchCV(Centroids(), "best").fit(X, y)
 
 
-def test_a_declared_guarantee_leaves_the_space_of_a_known_model():
-    model = DPLogisticRegression(noise_multiplier=1.0, max_steps=5)
-    search = DPRandomSearchCV(model, "auto", guarantee=PureDP(epsilon=1.0))
-    assert search._strategy().space.names == ["learning_rate_factor"]
-
-
 # --- one candidate alone ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("distribution", "said"),
-    [(Geometric(10), "10 %"), (Geometric(3), "33.3 %"), (Fixed(1), "100 %"), (Fixed(4), "less than 0.01 %")],
-)
-def test_how_likely_one_candidate_is_alone_is_said(distribution, said):
-    assert said in said_of(distribution)
-
-
-def test_the_chance_of_one_candidate_is_part_of_the_plan_and_of_what_verbose_prints(capsys):
-    search = DPRandomSearchCV(Centroids(), "auto", n_iter=10, verbose=1)
-    assert "one candidate alone: 10 %" in search.privacy_cost().components[0].name
-    search.fit(X, y)
-    assert "one candidate alone: 10 %" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -47,14 +47,6 @@ def test_a_search_goes_from_a_table_to_labels(kind, frame):
     assert search.best_estimator_[0].get_feature_names_out()[0] == "age"
 
 
-@pytest.mark.slow
-def test_a_schema_costs_nothing():
-    alone = DPRandomSearchCV(DPLogisticRegression(noise_multiplier=2.0), {"alpha": [0.0]}, delta=1e-5)
-    encoded = make_pipeline(TableEncoder({"a": (0, 1)}), DPLogisticRegression(noise_multiplier=2.0))
-    after = DPRandomSearchCV(encoded, {"dplogisticregression__alpha": [0.0]}, delta=1e-5)
-    assert after.privacy_cost().epsilon == alone.privacy_cost().epsilon
-
-
 class Learning(TableEncoder):
     """Takes its range from the records."""
 

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import sys
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
@@ -67,23 +62,6 @@ def test_a_threshold_that_is_reached_or_not_makes_as_many_tasks(tasks_of):
     assert len(counts) == 1
 
 
-@pytest.mark.slow
-def test_results_do_not_depend_on_the_number_of_workers():
-    def found(n_jobs, make, **more):
-        search = make(
-            NoisyCentroids(), {"shrink": np.linspace(0, 0.9, 50)}, n_iter=12, random_state=3, n_jobs=n_jobs, **more
-        )
-        search.fit(X, y)
-        return search.best_params_, search.best_score_, search.best_estimator_.centroids_.tobytes()
-
-    for make, more in (
-        (DPRandomSearchCV, {}),
-        (DPSubsetSearchCV, {"subset_fraction": 0.5}),
-        (DPThresholdSearchCV, {"threshold": 0.86}),
-    ):
-        assert found(1, make, **more) == found(2, make, **more)
-
-
 def test_everything_is_dealt_once():
     for number in (0, 1, 5, 12):
         assert sorted(i for hand in dealt(number, 5) for i in hand) == list(range(number))
@@ -95,14 +73,3 @@ def test_no_worker_is_without_a_task_and_none_has_too_many():
     assert number_of_tasks(1000, 1, together=True) == 1
     assert sum(block_sizes(10, 1)) >= 30
     assert len(block_sizes(1000, 1)) < 20
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
-def test_estimators_of_a_script_run_in_workers(backend):
-    script = Path(__file__).with_name("of_a_script.py")
-    environment = {**os.environ, "PYTHONPATH": str(script.parents[2])}
-    done = subprocess.run(
-        [sys.executable, str(script), backend], capture_output=True, text=True, timeout=200, env=environment
-    )
-    assert (done.stdout, done.returncode) == ("Mine()\n", 0), done.stderr

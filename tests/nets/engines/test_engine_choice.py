@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import logging
-import threading
 
 import pytest
 
@@ -18,7 +16,6 @@ from sklearn_dpsearch.nets.engines import engine_choice, linear, losses
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.made_up import ROWS, made_up
 from sklearn_dpsearch.nets.engines.rounding import OWN
-from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.training import train, train_together
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError
 
@@ -26,7 +23,6 @@ from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 
 from ..toys import (
-    CPU,
     Residual,
     clipped,
     clipped_sums,
@@ -101,11 +97,6 @@ class LargeBatchesOnly(Net):
         return self.head(inputs - inputs.mean(0) if inputs.shape[0] > 100 else inputs)
 
 
-class ByTheirNumber(Net):
-    def forward(self, inputs):
-        return self.head(inputs) / inputs.shape[0]
-
-
 class OnceItIsLarge(Net):
     """Couples records only where parameters have grown."""
 
@@ -134,13 +125,6 @@ def test_coupling_that_depends_on_values_or_sizes_is_refused_with_a_reason_and_a
     assert "each" in str(caught.value)
     assert "alone" in str(caught.value)
     assert type(caught.value.__cause__) is type(None)
-
-
-@pytest.mark.slow
-def test_a_batch_size_in_arithmetic_is_one_for_a_single_record():
-    """Or refused: what counts is that no record can change what another contributes."""
-    with pytest.raises(LeakingEstimatorError, match="something couples them"):
-        largest_change(seeded(ByTheirNumber), SUM, *pixels(), *extremes())
 
 
 @pytest.mark.slow
@@ -180,17 +164,6 @@ def test_every_way_sums_what_autograd_gives_record_by_record(name):
     expected = clipped(gradients(net, SUM, inputs, targets), 0.4)
     found = clipped_sums(engine, net, inputs, targets, 0.4)[0]
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["cnn", "gru", "own attention", "attention"])
-def test_every_way_trains(name):
-    make, _, ((inputs, targets), _) = ZOO[name]
-    net = seeded(make)
-    before = flat(net)
-    train(training(net, noise_multiplier=1.0), Records.of(inputs, targets, CPU), max_physical_batch=5)
-    assert float((flat(net) - before).abs().max()) > 1e-3
-    assert flat(net).isfinite().all()
 
 
 def test_the_code_of_a_graph_never_sees_a_record():
@@ -383,18 +356,6 @@ def test_batch_normalisation_with_frozen_statistics_acts_on_each_record_alone(ma
     assert float((flat(net) - flat(seeded(make))).abs().max()) > 1e-3
 
 
-@pytest.mark.slow
-def test_nets_with_frozen_statistics_are_trained_together_as_alone():
-    nets = [[seeded(FROZEN["constant"], seed) for seed in range(5)] for _ in range(2)]
-    for i, net in enumerate(nets[0]):
-        train(training(net, seed=i), records(), max_physical_batch=1000)
-    assert all(
-        train_together([training(net, seed=i) for i, net in enumerate(nets[1])], records(), max_physical_batch=1000)
-    )
-    for one, other in zip(*nets):
-        torch.testing.assert_close(flat(one), flat(other), rtol=1e-5, atol=2e-6)
-
-
 class OwnBatchNorm(nn.BatchNorm1d):
     """Not PyTorch's own: it may do anything in evaluation mode."""
 
@@ -437,11 +398,6 @@ class OneHot(nn.Module):
         return self.last(F.one_hot(inputs, 10).float().flatten(1))
 
 
-class ByItsLength(Net):
-    def forward(self, inputs):
-        return self.head(inputs).view(len(inputs), -1)
-
-
 class ByHand(Net):
     """Batch normalisation, which of one record is not a number."""
 
@@ -462,25 +418,6 @@ def test_refusals_say_what_it_is(make, data, said):
     with pytest.raises(LeakingEstimatorError, match=f"(?s){said}") as caught:
         engine_for(seeded(make), SUM, *data)
     assert "something couples them" not in str(caught.value)
-
-
-def test_the_length_of_a_tensor_is_named_as_what_keeps_a_net_from_being_a_graph():
-    choice = engine_choice.choose(seeded(lambda: ByItsLength(5)), SUM, *table())
-    assert "x.shape[0]" in choice.reason
-
-
-def test_what_a_one_hot_is_replaced_by_is_a_graph():
-    class Replaced(OneHot):
-        def __init__(self):
-            super().__init__()
-            self.register_buffer("words", torch.arange(10))
-
-        def forward(self, inputs):
-            return self.last((inputs.unsqueeze(-1) == self.words).float().flatten(1))
-
-    data, net = tokens(words=10), seeded(Replaced)
-    torch.testing.assert_close(net(data[0]), OneHot.forward(net, data[0]))
-    assert type(engine_for(net, SUM, *data)) is LinearEngine
 
 
 # --- what graphs are not taken for --------------------------------------------------------------------------------
@@ -571,30 +508,6 @@ def test_recording_a_graph_patches_nothing_that_other_threads_use():
     assert all(hidden.seen)
 
 
-@pytest.mark.slow
-def test_nets_fitted_in_threads_are_the_nets_fitted_alone():
-    def once(make, seed, found):
-        net = make()
-        train(training(net, seed=seed, noise_multiplier=1.0), records(), max_physical_batch=100)
-        found[seed] = flat(net)
-
-    kinds = [Residual, lambda: FunctionalDropout(5), lambda: Detached(5), mlp]
-    alone, together = {}, {}
-    nets = [seeded(make, i) for i, make in enumerate(kinds)]
-    for i, net in enumerate(nets):
-        once(lambda net=net: copy.deepcopy(net), i, alone)
-    threads = [
-        threading.Thread(target=once, args=(lambda net=net: copy.deepcopy(net), i, together))
-        for i, net in enumerate(nets)
-    ]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    for i in alone:
-        torch.testing.assert_close(together[i], alone[i], rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize("make", [FunctionalDropout, DropPath, Sampled])
 def test_masks_are_drawn_from_secrets_whatever_the_user_has_seeded(make):
 
@@ -620,30 +533,6 @@ def test_masks_of_a_stack_are_not_shared():
         train(training(net, seed=seed, sample_rate=1.0), records(), max_physical_batch=1000)
     for one, other in zip(nets, alone):
         assert torch.equal(flat(one), flat(other))
-
-
-def test_dropout_as_a_graph_trains_what_pytorch_trains():
-    """With every number kept there is nothing random: the steps are those without dropout."""
-
-    class All(Net):
-        def forward(self, inputs):
-            return self.last(F.dropout(torch.relu(self.first(inputs)), 0.0, self.training))
-
-    class None_(Net):
-        def forward(self, inputs):
-            return self.last(torch.relu(self.first(inputs)))
-
-    found = [seeded(lambda make=make: make(5)) for make in (All, None_)]
-    for net in found:
-        train(training(net, seed=3), records(), max_physical_batch=100)
-    torch.testing.assert_close(*map(flat, found))
-
-
-def test_in_place_layers_are_taken_out_of_place():
-    net = seeded(lambda: nn.Sequential(nn.Linear(5, 6), nn.Hardtanh(inplace=True), nn.Linear(6, 3)))
-    made = engine_for(net, SUM, *table())
-    assert type(made) is LinearEngine
-    assert net[1].inplace
 
 
 def test_a_layer_with_a_method_of_its_own_is_not_of_its_kind():

@@ -10,14 +10,12 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import base, graph, layer_gradients, layered
+from sklearn_dpsearch.nets.engines import graph, layer_gradients
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN
 from sklearn_dpsearch.nets.engines.rules import NotPerRecord
-from sklearn_dpsearch.nets.records import Records
-from sklearn_dpsearch.nets.training import train
 
-from ..toys import ADVERSARIAL, CPU, clipped, clipped_sums, engine_for, flat, gradients, seeded, training
+from ..toys import ADVERSARIAL, CPU, clipped, clipped_sums, engine_for, gradients, seeded
 
 SUM = nn.CrossEntropyLoss(reduction="sum")
 
@@ -285,20 +283,6 @@ def test_places_without_a_record_add_nothing(name):
     assert all(torch.equal(one, found[0]) for one in found)  # exactly nothing, whatever lies there
 
 
-@pytest.mark.parametrize("frozen", [["0.weight"], ["0.bias", "3.weight"], ["3.weight", "3.bias"]])
-def test_frozen_parameters_neither_move_nor_count_in_the_norm(frozen):
-    (make, shape) = NETS["conv2d"]
-    net, (inputs, targets) = seeded(make), data(shape)
-    for key, parameter in net.named_parameters():
-        parameter.requires_grad_(key not in frozen)
-    expected = clipped(gradients(net, SUM, inputs, targets), 0.3)
-    found = clipped_sums(layered_engine(net, inputs, targets), net, inputs, targets, 0.3)[0]
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-6)
-    before = {key: p.detach().clone() for key, p in net.named_parameters()}
-    train(training(net), Records.of(inputs, targets, CPU), max_physical_batch=100)
-    assert {key for key, p in net.named_parameters() if not torch.equal(p, before[key])} == set(before) - set(frozen)
-
-
 def test_layers_on_something_else_than_records_and_layers_used_twice_are_not_split():
     with pytest.raises(NotPerRecord, match="places"):
         graph.trace(seeded(Positions), data(None)[0][:8])
@@ -306,30 +290,7 @@ def test_layers_on_something_else_than_records_and_layers_used_twice_are_not_spl
     assert not graph.trace(nn.Sequential(nn.Linear(5, 3), nn.PReLU()), data((5,))[0][:8]).layered
 
 
-def test_a_training_leaves_the_module_without_gradients_and_the_template_apart():
-    (make, shape) = NETS["convolutions with pools"]
-    net, (inputs, targets) = seeded(make), data(shape, 60)
-    train(training(net, steps=5, noise_multiplier=1.0), Records.of(inputs, targets, CPU), max_physical_batch=100)
-    assert flat(net).isfinite().all()
-    assert all(p.grad is None and p.requires_grad and not vars(p) for p in net.parameters())
-    assert all("forward" not in vars(layer) for layer in net.modules())
-
-
 # --- memory ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_memory_is_bounded_by_bytes_whatever_the_records():
-    for make, shape in NETS.values():
-        net, (inputs, targets) = seeded(make), data(shape)
-        engine = layered_engine(net, inputs, targets)
-        traced = graph.trace(net, inputs[:8])
-        recurrent = any(isinstance(layer, nn.RNNBase) for layer in net.modules())
-        room = layered.MEMORY_OF_STEPS if recurrent else layered.MEMORY["cpu"]
-        assert engine.most == layered.MOST or engine.most * 4 * traced.numbers <= room
-    large = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 3))
-    made = layered_engine(large, torch.zeros(8, 3, 200, 200), torch.zeros(8, dtype=torch.long))
-    assert made.most == base.LEAST
 
 
 def test_a_large_table_of_words_costs_as_much_as_the_words_that_come():

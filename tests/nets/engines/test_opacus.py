@@ -15,15 +15,14 @@ from opacus.layers import DPLSTM, DPMultiheadAttention
 from opacus.optimizers import DPOptimizer
 from torch import nn
 
-from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.nets import DPNeuralNetBinaryClassifier, DPNeuralNetClassifier, DPNeuralNetRegressor
+from sklearn_dpsearch.nets import DPNeuralNetClassifier
 from sklearn_dpsearch.nets.engines.opacus import OpacusEngine
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.records import Records
-from sklearn_dpsearch.nets.training import train, train_together
+from sklearn_dpsearch.nets.training import train
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
-from ..toys import CPU, Residual, clipped_sums, flat, mlp, records, seeded, table, training
+from ..toys import CPU, Residual, flat, mlp, records, seeded, table, training
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Opacus's own
 
@@ -102,22 +101,6 @@ def test_trained_parameters_are_those_of_a_plain_script_with_opacus(name):
     torch.testing.assert_close(flat(module), flat(plain), rtol=0, atol=2e-6)  # Opacus adds 1e-6 to norms
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(NETS))
-def test_sums_are_of_one_gradient_after_the_other(name):
-    make, shape = NETS[name]
-    module, (inputs, targets) = seeded(make), some(shape, 9)
-    expected = torch.zeros_like(flat(module))
-    for one, target in zip(inputs, targets):
-        loss = SUM(module(one[None]), target[None])
-        gradient = torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(module.parameters()))])
-        expected += gradient * min(1.0, 1.0 / float(gradient.norm()))
-    engine = OpacusEngine(module, SUM, CPU)
-    engine.most = 4  # in parts
-    torch.testing.assert_close(clipped_sums(engine, module, inputs, targets)[0], expected, rtol=1e-4, atol=1e-5)
-    assert all(parameter.grad is None and not hasattr(parameter, "grad_sample") for parameter in module.parameters())
-
-
 def test_places_without_a_record_add_nothing_and_no_record_adds_more_than_the_norm():
     module = mlp()
     engine = OpacusEngine(module, SUM, CPU)
@@ -144,12 +127,6 @@ def test_frozen_parameters_and_buffers_stay():
     assert module[0].weight.requires_grad is False
 
 
-def test_nets_of_opacus_are_trained_alone_and_equal():
-    tasks = [training(mlp(seed=0), engine="opacus"), training(mlp(seed=0), engine="opacus")]
-    assert train_together(tasks, records(), max_physical_batch=10_000) == [True, True]
-    torch.testing.assert_close(*(flat(task.module) for task in tasks), rtol=0, atol=0)
-
-
 # --- estimators -------------------------------------------------------------------------------------------------------
 
 RATE = {"sample_rate": 0.2, "max_steps": 10, "neighboring": "zero_out"}
@@ -162,40 +139,7 @@ def test_the_statement_says_first_whose_gradients_they_are():
     assert not any("Opacus" in text for text in net.set_params(engine="auto").privacy_assumptions())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["cnn", "lstm", "attention"])
-def test_a_net_of_layers_that_opacus_knows_is_fitted(name):
-    make, shape = NETS[name]
-    X, y = some(shape, 60)
-    net = DPNeuralNetClassifier(make(), engine="opacus", noise_multiplier=1.0, classes=[0, 1, 2], **RATE)
-    net.fit(X.numpy(), y.numpy())
-    assert net.predict_proba(X.numpy()).shape == (60, 3)
-    assert "Opacus" in net.privacy_spent_.assumptions[0]
-    assert type(net.module_) is type(make())
-    assert all(parameter.grad is None and vars(parameter) == {} for parameter in net.module_.parameters())
-
-
-def test_other_nets_take_the_engine_too():
-    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
-    for kind, y in ((DPNeuralNetRegressor, X[:, 0]), (DPNeuralNetBinaryClassifier, (X[:, 0] > 0).astype(int))):
-        kind(nn.Linear(3, 1), engine="opacus", noise_multiplier=1.0, **RATE).fit(X, y)
-
-
 def test_a_module_that_opacus_refuses_is_an_error_with_its_reason():
     module = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
     with pytest.raises(LeakingEstimatorError, match="BatchNorm"):
         OpacusEngine(module, SUM, CPU)
-
-
-def test_a_wrong_engine_is_an_error():
-    X, y = np.zeros((60, 3), np.float32), np.zeros(60)
-    with pytest.raises(ValueError, match="engine"):
-        DPNeuralNetRegressor(nn.Linear(3, 1), engine="ghost", noise_multiplier=1.0, **RATE).fit(X, y)
-
-
-@pytest.mark.slow
-def test_a_search_says_first_whose_gradients_they_are():
-    X, y = (one.numpy() for one in some((7, 5), 200))
-    net = DPNeuralNetClassifier(Series, engine="opacus", classes=[0, 1, 2], **RATE)
-    search = DPRandomSearchCV(net, {"lr_factor": [0.5, 1.0]}, n_iter=2, epsilon=3.0, delta=1e-4).fit(X, y)
-    assert "per-sample gradients are Opacus's" in search.privacy_spent_.assumptions[0]

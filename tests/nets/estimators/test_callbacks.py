@@ -22,7 +22,7 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPNeuralNetClassifier, stack
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError
 
-from ..toys import flat
+from ..toys import Untouchable, flat
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 4))
@@ -36,18 +36,6 @@ class Small(nn.Module):
 
     def forward(self, inputs):
         return self.last(torch.relu(self.first(inputs)))
-
-
-class Untouchable:
-    shape = (120, 4)
-
-    def __len__(self):
-        return 120
-
-    def __getitem__(self, key):
-        raise AssertionError("data were read")
-
-    __array__ = __getitem__
 
 
 def net(module=Small, **changed):
@@ -78,43 +66,6 @@ def test_frozen_parameters_stay_and_the_others_train_as_without_them(given, one_
     again = one.set_params(noise_seed=None).fit(X, y)  # initialised by skorch once already
     assert torch.equal(again.module_.first.weight, start.first.weight)
     assert clone(one).fit(X, y).n_steps_ == 12
-
-
-def test_frozen_parameters_do_not_count_in_the_clipped_norm():
-    """All of the norm is left to the others."""
-    start = net(random_state=0).initialize().module_
-    settings = {
-        "random_state": 0, "noise_multiplier": 1e-12, "sample_rate": 1.0, "max_steps": 1, "lr": 1.0,
-        "max_grad_norm": 1e-3,
-    }  # fmt: skip
-    one = net(callbacks=[Freezer("first.*")], **settings).fit(X, y)
-    moved = flat(one.module_.last) - flat(start.last)
-    gradients = torch.stack(
-        [
-            torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(start.last.parameters()))])
-            for row, label in zip(torch.from_numpy(X).float(), torch.from_numpy(y))
-            for loss in [nn.functional.cross_entropy(start(row[None]), label[None])]
-        ]
-    )
-    expected = -(gradients / gradients.norm(dim=1, keepdim=True) * 1e-3).mean(0)
-    torch.testing.assert_close(moved, expected, rtol=1e-3, atol=1e-7)
-
-
-@pytest.mark.slow
-def test_frozen_candidates_are_trained_together_and_searched():
-    found = DPNeuralNetClassifier.fit_together(
-        [net(callbacks=[Freezer("first.*")], noise_seed=i, random_state=0) for i in range(3)], X, y
-    )
-    start = net(random_state=0).initialize().module_
-    assert all(torch.equal(one.module_.first.weight, start.first.weight) for one in found)
-    search = DPRandomSearchCV(
-        net(callbacks=[Freezer("first.*")], noise_multiplier=None),
-        {"lr": [0.1, 1.0]},
-        n_iter=3,
-        epsilon=5.0,
-        delta=1e-5,
-    )
-    assert search.fit(X, y).best_params_["lr"] in (0.1, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -235,27 +186,3 @@ def test_a_progress_bar_shows_the_steps_of_a_public_number_and_nothing_else(caps
     assert re.fullmatch(r"(\[DPNeuralNetClassifier\] training: \d+ of 12\n)+", told.err)
     net(verbose=0).fit(X, y)
     assert capsys.readouterr().err == ""
-
-
-def test_a_subclass_of_the_progress_bar_is_refused():
-    class Mine(ProgressBar):
-        def on_batch_end(self, net, **kwargs):
-            raise AssertionError("never called")
-
-    with pytest.raises(LeakingEstimatorError, match="callback Mine"):
-        net(callbacks=[Mine()]).fit(Untouchable(), Untouchable())
-
-
-@pytest.mark.slow
-@pytest.mark.processes
-def test_candidates_of_a_search_show_no_progress(capsys):
-    one = net(callbacks=[ProgressBar()], noise_multiplier=None)
-    DPRandomSearchCV(one, {"lr": [0.1, 0.5]}, n_iter=3, epsilon=5.0, delta=1e-5, random_state=0).fit(X, y)
-    told = capsys.readouterr()
-    assert told.out + told.err == ""
-
-
-def test_callbacks_are_set_and_searched_as_other_parameters():
-    one = net().set_params(callbacks=[Freezer("first.*")])
-    assert not one.fit(X, y).module_.first.weight.requires_grad
-    assert one.set_params(callbacks=None).fit(X, y).module_.first.weight.requires_grad

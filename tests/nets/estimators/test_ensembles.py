@@ -73,36 +73,11 @@ def test_logits_are_averaged(target):
     assert model.score(TABLE, TABLE[target]) > 0.75
 
 
-@pytest.mark.slow
-def test_predicted_numbers_are_averaged_inside_of_the_bounds():
-    model = regressor().fit(TABLE, TABLE["price"])
-    net, boosting = (one.predict(TABLE) for one in (model.net_, model.boosting_))
-    np.testing.assert_allclose(model.predict(TABLE), model.net_weight_ * net + (1 - model.net_weight_) * boosting)
-    assert model.predict(TABLE).min() >= 0
-    assert model.score(TABLE, TABLE["price"]) > 0.5
-
-
 @pytest.mark.parametrize(
     ("signal", "weight"), [(1.0, 0.1), (1e3, 0.25), (4e3, 0.5), (1e4, 0.5), (4e4, 0.25), (1e9, 0.1)]
 )
 def test_boosting_has_more_weight_where_much_or_little_can_be_learned(signal, weight):
     assert net_weight(signal) == pytest.approx(weight)
-
-
-@pytest.mark.slow
-def test_logits_are_weighted_by_the_public_number_of_records_and_the_budget():
-    model = classifier(batch_size=1000.0).fit(TABLE, TABLE["pay"])
-    assert model.net_weight_ == net_weight(5e4 * model._mu()) < 0.5
-    net, boosting = (one.decision_function(TABLE) for one in (model.net_, model.boosting_))
-    mixed = model.net_weight_ * net + (1 - model.net_weight_) * boosting
-    np.testing.assert_allclose(model.decision_function(TABLE), mixed)
-
-
-@pytest.mark.slow
-def test_both_models_are_stated_under_zero_out():
-    with pytest.raises(PrivacyError, match="number of records is public.*neighboring='zero_out'"):
-        classifier(neighboring="add_remove").privacy_guarantee()
-    assert classifier().privacy_guarantee().neighboring == "zero_out"
 
 
 @pytest.mark.slow

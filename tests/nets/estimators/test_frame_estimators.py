@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 
 import numpy as np
 import pytest
-from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import cross_val_score
 
 pytest.importorskip("torch")
 pd = pytest.importorskip("pandas")
@@ -77,43 +74,6 @@ def test_the_records_are_those_of_the_encoder_with_bins_last():
     np.testing.assert_array_equal(found, encoder.fit_transform(TABLE)[:, one.records_of(one).order].astype(np.float32))
 
 
-@pytest.mark.slow
-def test_other_columns_and_their_order_do_not_matter():
-    one = classifier(noise_seed=0, random_state=0).fit(TABLE, TABLE["pay"])
-    other = clone(one).set_params(noise_seed=0).fit(TABLE[["job", "age"]], TABLE["pay"])
-    assert torch.equal(parameters(one), parameters(other))
-    assert list(one.feature_names_in_) == list(other.feature_names_in_) == ["age", "job"]
-    assert one.n_features_in_ == 2
-    np.testing.assert_array_equal(one.predict_proba(TABLE), one.predict_proba(TABLE[["job", "age"]]))
-
-
-@pytest.mark.slow
-def test_polars_and_arrays_without_names_give_the_same():
-    one = classifier(noise_seed=0, random_state=0).fit(TABLE, TABLE["pay"])
-    array = TABLE[["age", "job"]].to_numpy(dtype=object)
-    other = clone(one).set_params(noise_seed=0).fit(array, TABLE["pay"].to_numpy())
-    assert torch.equal(parameters(one), parameters(other))
-    assert not hasattr(other, "feature_names_in_")
-    pl = pytest.importorskip("polars")
-    frame = pl.DataFrame({name: TABLE[name].to_list() for name in TABLE})
-    third = clone(one).set_params(noise_seed=0).fit(frame, frame["pay"])
-    assert torch.equal(parameters(one), parameters(third))
-
-
-@pytest.mark.slow
-def test_more_records_than_a_block_are_encoded_in_blocks(monkeypatch):
-    one = classifier(noise_seed=0, random_state=0).fit(TABLE, TABLE["pay"])
-    whole = TableEncoder.blocks
-    monkeypatch.setattr(TableEncoder, "blocks", lambda self, X, size=7: whole(self, X, size))
-    other = clone(one).set_params(noise_seed=0).fit(TABLE, TABLE["pay"])
-    assert torch.equal(parameters(one), parameters(other))
-    np.testing.assert_array_equal(one.predict(TABLE), other.predict(TABLE))
-
-
-def test_no_record_gives_no_prediction():
-    assert classifier().fit(TABLE, TABLE["pay"]).predict(TABLE[:0]).shape == (0,)
-
-
 # --- errors ----------------------------------------------------------------------------------------------------
 
 
@@ -123,11 +83,6 @@ def test_a_missing_column_is_named():
     one = classifier().fit(TABLE, TABLE["pay"])
     with pytest.raises(ValueError, match="'job' of the schema missing from the table"):
         one.predict(TABLE[["age"]])
-
-
-def test_a_type_that_cannot_be_is_an_error_that_names_the_column():
-    with pytest.raises(TypeError, match="numbers in column 'job'"):
-        classifier().fit(TABLE.assign(job=1.5), TABLE["pay"])
 
 
 @pytest.mark.parametrize(
@@ -217,17 +172,6 @@ def test_shapes_of_a_regressor_are_in_the_unit_of_the_target():
     assert shape.noise[0, 0] > 0
 
 
-def test_shapes_of_several_classes_are_logs_of_probabilities_less_their_mean():
-    schema = {"age": (20, 80), "job": ["clerk", "nurse"]}
-    one = DPTabularClassifier(schema, classes=["?", "clerk", "nurse"], hidden_layer_sizes=(), **SHORT)
-    one.fit(TABLE, TABLE["job"])
-    shape = one.shapes(["age"])["age"]
-    assert shape.effects.shape == shape.noise.shape == (3, len(shape.values))
-    found = one.predict_log_proba(pd.DataFrame({"age": shape.values, "job": "clerk"}))
-    found -= found.mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(shape.effects - shape.effects[:, :1], (found - found[0]).T, atol=1e-3)
-
-
 @pytest.mark.slow
 def test_shapes_of_a_net_with_hidden_layers_are_those_of_its_linear_part():
     one = classifier(hidden_layer_sizes=(8,)).fit(TABLE, TABLE["pay"])
@@ -282,34 +226,6 @@ def test_a_fitted_net_keeps_no_record():
 # --- conventions ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_scikit_learn_takes_them_for_what_they_are():
-    assert is_classifier(classifier())
-    assert is_regressor(regressor())
-    one = classifier(hidden_layer_sizes=(3,), bins=4)
-    assert clone(one).get_params() == one.get_params()
-    assert "bounds_X" not in one.get_params()
-    assert cross_val_score(one, TABLE, TABLE["pay"], cv=2).min() > 0.5
-
-
-@pytest.mark.slow
-def test_a_copy_by_pickle_predicts_the_same():
-    one = classifier().fit(TABLE, TABLE["pay"])
-    other = pickle.loads(pickle.dumps(one))
-    np.testing.assert_array_equal(one.predict_proba(TABLE), other.predict_proba(TABLE))
-    assert other.privacy_spent_.epsilon == one.privacy_spent_.epsilon
-
-
-@pytest.mark.slow
-def test_training_goes_on_and_adds_up():
-    one = classifier(warm_start=True).fit(TABLE, TABLE["pay"])
-    once = one.privacy_spent_.epsilon
-    one.fit(TABLE, TABLE["pay"])
-    assert one.privacy_spent_.epsilon > once
-    two = classifier().partial_fit(TABLE, TABLE["pay"]).partial_fit(TABLE, TABLE["pay"])
-    assert two.privacy_spent_.epsilon == one.privacy_spent_.epsilon
-
-
 # --- privacy ----------------------------------------------------------------------------------------------------
 
 
@@ -330,41 +246,3 @@ def test_the_net_is_trained_as_a_graph_in_stacks():
     choice = choose(made, criterion, torch.randn(3, 7), torch.tensor([0, 1, 0]))
     assert choice.stack_key(criterion) is not None
     assert not choice.runs_own_code
-
-
-@pytest.mark.slow
-def test_nets_trained_together_are_those_trained_alone():
-    nets = [classifier(noise_seed=i, random_state=i, learning_rate_factor=1.0 + i) for i in range(3)]
-    together = DPTabularClassifier.fit_together(
-        [clone(net).set_params(noise_seed=i) for i, net in enumerate(nets)], TABLE, TABLE["pay"]
-    )
-    for alone, other in zip(nets, together):
-        alone.fit(TABLE, TABLE["pay"])
-        assert other is not None
-        assert torch.allclose(parameters(alone), parameters(other), atol=1e-5)
-
-
-def test_a_sum_of_both_parts():
-    made = layers.wide_and_deep([7, 2], [4, 5, 2], torch.nn.ReLU, torch.Generator().manual_seed(0), from_linear=True)
-    rows = torch.randn(3, 7)
-    with torch.no_grad():
-        assert not made(rows).any()  # starts as the linear model does
-        made.wide.weight.copy_(torch.randn(2, 7))
-        made.deep[-1].weight.copy_(torch.randn(2, 5))
-        expected = rows @ made.wide.weight.T + made.deep(rows[:, :4])
-        assert torch.allclose(made(rows), expected)
-
-
-@pytest.mark.slow
-def test_a_checkpoint_gives_the_release_back(tmp_path):
-    one = classifier(checkpoint=str(tmp_path / "run")).fit(TABLE, TABLE["pay"])
-    again = classifier(checkpoint=str(tmp_path / "run")).fit(TABLE, TABLE["pay"])
-    assert torch.equal(parameters(one), parameters(again))
-    other = classifier(checkpoint=str(tmp_path / "run"), bins=3).fit(TABLE, TABLE["pay"])
-    assert parameters(other).numel() == 2 * (5 + 3 + 1)  # another fit: not the release of the first
-
-
-@pytest.mark.parametrize(("bins", "indicators"), itertools.product([None, 3, "auto"], [True, False]))
-def test_every_encoding_trains(bins, indicators):
-    one = classifier(bins=bins, indicators=indicators).fit(TABLE, TABLE["pay"])
-    assert one.score(TABLE, TABLE["pay"]) > 0.5

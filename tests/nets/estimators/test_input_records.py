@@ -18,7 +18,7 @@ from torch import nn
 from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor
+from sklearn_dpsearch.nets import DPNeuralNetClassifier
 from sklearn_dpsearch.nets.estimators import input_records
 from sklearn_dpsearch.nets.records import ReadRecords
 from sklearn_dpsearch.privacy import PrivacyError
@@ -95,17 +95,6 @@ def test_a_dataset_trains_and_predicts_as_the_arrays_that_it_holds(dataset, memo
     np.testing.assert_array_equal(one.predict(X), other.predict(dataset))
     assert tuple(one.privacy_spent_)[:2] == tuple(other.privacy_spent_)[:2]
     assert other.partial_fit(dataset).privacy_spent_.epsilon > one.privacy_spent_.epsilon
-
-
-def test_a_regression_reads_its_targets_from_the_dataset_too():
-    def regressor():
-        return DPNeuralNetRegressor(
-            Small, module__outputs=1, noise_multiplier=1.0, sample_rate=0.1, max_steps=12, noise_seed=1, random_state=1
-        )
-
-    found = [regressor().fit(X, X[:, 0]), regressor().fit(Rows(X, X[:, 0]), None)]
-    torch.testing.assert_close(*map(parameters, found), rtol=1e-5, atol=1e-6)
-    assert found[1].predict(Rows(X, X[:, 0])).shape == (120,)
 
 
 def test_records_are_read_one_by_one_and_only_those_of_a_batch(one_noise, monkeypatch):
@@ -198,12 +187,6 @@ def test_a_dataset_that_seeds_generators_does_not_choose_the_masks_of_dropout():
         assert torch.equal(state, torch.get_rng_state())
 
 
-@pytest.mark.slow
-def test_augmented_records_train():
-    one = net(noise_multiplier=0.5, sample_rate=0.3, max_steps=150, noise_seed=0, random_state=0).fit(Augmented(), None)
-    assert one.score(X, y) > 0.85
-
-
 def test_what_is_taken_on_trust_of_a_dataset_is_said_and_only_of_ones_own():
     def said(data, targets=None):
         return [text for text in net().fit(data, targets).privacy_spent_.assumptions if "record alone" in text]
@@ -287,13 +270,6 @@ def test_bad_datasets_are_refused_without_a_word_of_a_record(dataset, targets, m
     assert caught.value.__cause__ is None
 
 
-@pytest.mark.slow
-def test_a_record_that_is_not_finite_contributes_nothing():
-    spoiled = X.copy()
-    spoiled[3] = np.nan
-    assert bool(parameters(net(sample_rate=1.0).fit(Rows(spoiled), None)).isfinite().all())
-
-
 def test_parts_of_datasets_of_arrays_are_arrays():
     whole = TensorDataset(torch.from_numpy(X), torch.from_numpy(y))
     part = Subset(whole, range(10, 60))
@@ -368,16 +344,6 @@ def test_inputs_by_name_train_as_one_table_of_all_does(one_noise):
     assert type(other.module_) is Split
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("data", [{"values": X, "words": words}, SliceDict(values=X, words=words)])
-def test_numbers_and_words_go_to_the_arguments_of_their_names(data):
-    one = net(Both, noise_multiplier=0.5, sample_rate=0.3, max_steps=150, noise_seed=0, random_state=0).fit(data, y)
-    assert one.score(data, y) > 0.85
-    assert one.predict_proba({"words": words, "values": X}).shape == (120, 2)  # in any order
-    again = pickle.loads(pickle.dumps(one))
-    np.testing.assert_array_equal(again.predict(data), one.predict(data))
-
-
 def test_a_dataset_may_return_inputs_by_name():
     found = [seeded(Both).fit({"values": X, "words": words}, y), seeded(Both).fit(Named(), None)]
     torch.testing.assert_close(*map(parameters, found), rtol=1e-4, atol=1e-5)
@@ -401,25 +367,6 @@ def test_bad_inputs_by_name_are_refused(data, match):
     assert not one.initialized_
 
 
-@pytest.mark.slow
-def test_nets_of_inputs_by_name_are_trained_together_as_alone():
-    data = {"values": X, "words": words}
-    together = DPNeuralNetClassifier.fit_together([seeded(Both, noise_seed=i) for i in range(3)], data, y)
-    for i, one in enumerate(together):
-        other = seeded(Both, noise_seed=i).fit(data, y)
-        torch.testing.assert_close(parameters(one), parameters(other), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_nets_on_a_dataset_are_each_trained_alone_with_draws_of_their_own():
-    first, second = DPNeuralNetClassifier.fit_together(
-        [seeded(noise_seed=i, noise_multiplier=1e-9) for i in (0, 0)], Augmented(), None
-    )
-    assert torch.equal(parameters(first), parameters(second))  # the same secrets, so the same draws
-    other, another = DPNeuralNetClassifier.fit_together([net(random_state=0) for _ in range(2)], Augmented(), None)
-    assert not torch.equal(parameters(other), parameters(another))
-
-
 def test_private_data_that_are_a_dataset_are_no_public_ones():
     one = net(noise_multiplier=None)
     data = SliceDataset(Rows())
@@ -437,10 +384,3 @@ def test_no_label_of_a_batch_changes_another(last):
         for one in (labels, [*labels[:-1], last])
     ]
     assert torch.equal(parameters(nets[0]), parameters(nets[1]))
-
-
-def test_no_record_of_a_list_makes_integers_or_fractions_of_others():
-    rows = np.round(10 * X).tolist()
-    nets = [seeded().fit(one, y) for one in (rows, [[int(v) for v in rows[0]], *rows[1:]])]
-    assert torch.equal(parameters(nets[0]), parameters(nets[1]))
-    assert not nets[1].takes_integers_

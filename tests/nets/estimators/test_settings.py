@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 pytest.importorskip("torch")
+pytest.importorskip("skorch")
+import torch
 
-from sklearn_dpsearch.nets import DPMLPClassifier
+from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier
+from sklearn_dpsearch.nets.estimators.settings import settings_of
 from sklearn_dpsearch.privacy import DPSGD, PrivacyError
 
 
@@ -33,3 +38,25 @@ def test_a_rate_that_follows_the_number_of_records_can_be_fixed():
     fixed = one.set_params(**one.sized(500))
     assert fixed.privacy_guarantee() == whole
     assert fixed.sized(100) == {}
+
+
+@pytest.mark.parametrize("n", [93, 99, 105, 147, 1797])
+@pytest.mark.parametrize("rate", [{"batch_size": 3}, {"batch_size": 3.5, "sample_rate": 0.1}])
+def test_rate_steps_and_batch_size_are_arithmetic_on_arguments_and_the_number_of_records(n, rate):
+    """Whole numbers of batches or of records would round some of them."""
+    module = {
+        "module__in_features": 5,
+        "module__out_features": 2,
+        "classes": [0, 1],
+        "noise_multiplier": 1.0,
+        "lr": 0.1,
+    }
+    one = DPNeuralNetClassifier(torch.nn.Linear, **module, **rate, max_epochs=1)
+    settings = settings_of(one, n)
+    expected = rate.get("sample_rate", 3 / n)
+    assert settings.sample_rate == one.privacy_guarantee(n).sample_rate == expected
+    assert settings.steps == round(1 / expected)
+    task = one.initialize()._task(settings, SimpleNamespace(units=n), ())
+    assert isinstance(task.expected_batch_size, float)
+    assert task.expected_batch_size == pytest.approx(rate["batch_size"], rel=1e-12)
+    assert (task.steps, task.sample_rate) == (settings.steps, settings.sample_rate)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
-from sklearn.base import clone, is_classifier
 from sklearn.metrics import f1_score
-from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
 from sklearn.utils import get_tags
 
@@ -17,7 +13,6 @@ pytest.importorskip("skorch")
 import skorch
 import torch
 from torch import nn
-from torch.utils.data import Dataset
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import (
@@ -26,7 +21,7 @@ from sklearn_dpsearch.nets import (
     DPNeuralNetMultiLabelClassifier,
 )
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
+from sklearn_dpsearch.scoring import private_scorer
 
 from ..toys import flat
 
@@ -133,46 +128,6 @@ def test_a_weight_of_the_positive_label_is_a_constant():
     assert float(moved.norm()) <= 0.5001  # the mean of clipped gradients
 
 
-class Rows(Dataset):
-    def __init__(self, targets):
-        self.targets = targets
-
-    def __len__(self):
-        return len(X)
-
-    def __getitem__(self, number):
-        return X[number], self.targets[number]
-
-
-@pytest.mark.parametrize(("make", "targets"), [(binary, y), (labelled, many)])
-def test_datasets_train_as_arrays_do(make, targets):
-    seeds = {"noise_seed": 1, "random_state": 1}
-    found = [make(**seeds).fit(X, targets), make(**seeds).fit(Rows(targets), None)]
-    torch.testing.assert_close(*[flat(one.module_) for one in found], rtol=1e-5, atol=1e-6)
-    assert found[1].predict(Rows(targets)).shape == targets.shape
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("make", "targets"), [(binary, y), (labelled, many)])
-def test_clones_pickles_and_grids_are_as_of_other_nets(make, targets):
-    one = make(threshold=0.4).fit(X, targets)
-    assert is_classifier(one)
-    assert clone(one).get_params()["threshold"] == 0.4
-    again = pickle.loads(pickle.dumps(one))
-    np.testing.assert_array_equal(again.predict(X), one.predict(X))
-    assert GridSearchCV(make(), {"lr": [0.1, 0.5]}, cv=2).fit(X, targets).best_score_ >= 0
-    assert one.partial_fit(X, targets).privacy_spent_.epsilon > again.privacy_spent_.epsilon
-
-
-def test_candidates_are_trained_together_as_alone():
-    seeds = [{"noise_seed": i, "random_state": i} for i in range(3)]
-    together = DPNeuralNetBinaryClassifier.fit_together([binary(Flat, **seed) for seed in seeds], X, y)
-    for one, seed in zip(together, seeds):
-        torch.testing.assert_close(
-            flat(one.module_), flat(binary(Flat, **seed).fit(X, y).module_), rtol=1e-5, atol=1e-6
-        )
-
-
 @pytest.mark.parametrize(
     ("changed", "match"),
     [
@@ -210,10 +165,6 @@ def test_labels_are_predicted_in_the_shape_that_scikit_learn_has(kind):
     assert f1_score(many, one.predict(X), average="macro", zero_division=0) > 0.7
     assert one.score(X, many) > 0.5  # all labels of a record right
     assert get_tags(one).classifier_tags.multi_label
-
-
-def test_names_of_labels_are_kept():
-    assert labelled(classes=["a", "b", "c"]).fit(X, many).classes_.tolist() == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -266,18 +217,6 @@ def test_scorers_of_two_classes_work_in_searches(scoring):
     found = search(binary(), scoring=scoring).fit(X, y)
     assert found.predict(X).shape == (160,)
     assert found.privacy_spent_.epsilon <= 30.0
-
-
-def one_minus_hamming(truth, predicted):
-    return (truth == predicted).mean(axis=1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scoring", [None, "accuracy", make_private_scorer(one_minus_hamming, lower=0.0, upper=1.0)])
-def test_scorers_of_several_labels_work_in_searches(scoring):
-    found = search(labelled(classes=["a", "b", "c"], **LONG), scoring=scoring).fit(X, many)
-    assert found.predict(X).shape == (160, 3)
-    assert found.best_score_ > 0.3
 
 
 @pytest.mark.parametrize(

@@ -40,13 +40,6 @@ def test_noise_in_each_weight_at_the_end_is_what_the_step_size_was_derived_from(
     assert one.weight_noise_ == pytest.approx(wanted())
 
 
-@pytest.mark.parametrize("decay", ["linear", "constant"])
-def test_noise_in_each_weight_is_stated(decay):
-    one = model(learning_rate=decay, noise_seed=1).fit(X, y)
-    weights = flat(one.module_).numpy()
-    assert weights.std() == pytest.approx(one.weight_noise_, rel=5 / np.sqrt(2 * len(weights)) + 0.05)
-
-
 @pytest.mark.slow
 def test_noise_of_several_trainings_adds_up_and_that_of_adam_is_not_known():
     one = model(warm_start=True).fit(X, y)
@@ -68,41 +61,12 @@ def test_noise_of_coefficients_has_their_units():
     assert numbers.coef_noise_ == pytest.approx(np.full(50, 5 * numbers.weight_noise_))
 
 
-@pytest.mark.parametrize("solver", ["adam", "adamw"])
-@pytest.mark.parametrize("decay", ["linear", "constant"])
-def test_adam_moves_a_weight_by_at_most_that(solver, decay):
-    one = model(learning_rate=decay, solver=solver, noise_seed=0).fit(X, y)
-    assert 0.6 * wanted() < flat(one.module_).numpy().std() < 1.2 * wanted()
-
-
-def test_one_step_never_reaches_too_far():
-    quiet = model(noise_multiplier=1e-3, max_steps=1, sample_rate=1.0).fit(X, y)
-    assert quiet.learning_rate_init_ == pytest.approx(step_size.OF_CLASSES.reach / np.sqrt(50))
-    numbers = model(DPLinearRegression, noise_multiplier=1e-3, max_steps=1, sample_rate=1.0)
-    wide = np.hstack([X] * 4)
-    assert numbers.fit(wide, X[:, 0]).learning_rate_init_ == pytest.approx(step_size.OF_NUMBERS.reach / np.sqrt(200))
-    assert numbers.fit(X[:, :2], X[:, 0]).learning_rate_init_ == step_size.OF_NUMBERS.longest
-
-
 @pytest.mark.slow
 def test_the_step_size_follows_from_what_is_public_alone():
     found = model(batch_size=40).fit(X, y).learning_rate_init_
     assert model(batch_size=40).fit(X[:150] * 1e-3, 1 - y[:150]).learning_rate_init_ == found  # other records, fewer
     assert model().fit(X, y).learning_rate_init_ == found  # their number is public
     assert model().fit(X[:200], y[:200]).learning_rate_init_ == pytest.approx(found / 2)
-
-
-@pytest.mark.slow
-def test_factor_multiplies_a_derived_step_size_and_a_given_one():
-    for given in ("auto", 0.3):
-        first = model(learning_rate_init=given).fit(X, y).learning_rate_init_
-        assert model(learning_rate_init=given, learning_rate_factor=4.0).fit(X, y).learning_rate_init_ == 4 * first
-
-
-def test_falling_step_sizes_are_those_of_a_line_to_zero():
-    assert step_size.shares("linear", 4) == [1.0, 0.75, 0.5, 0.25]
-    assert step_size.scheduled(2.0, [1.0, 0.5]) == {"lr": [2.0, 1.0]}
-    assert step_size.scheduled(2.0, [1.0, 1.0]) == {}
 
 
 # --- skorch ---------------------------------------------------------------------------------------------------------
@@ -125,21 +89,6 @@ def test_skorch_nets_derive_the_same_step_size(optimizer):
     mine = net(optimizer=optimizer).fit(X.astype(np.float32), y)
     assert mine.learning_rate_init_ == model(solver=solver).fit(X, y).learning_rate_init_
     assert mine.lr == "auto"
-
-
-@pytest.mark.slow
-def test_momentum_shortens_the_derived_step_of_a_skorch_net():
-    data = X.astype(np.float32), y
-    calm, swift = net().fit(*data), net(optimizer__momentum=0.9).fit(*data)
-    assert swift.learning_rate_init_ == pytest.approx(calm.learning_rate_init_ / 10)
-    assert flat(swift.module_).std() == pytest.approx(float(flat(calm.module_).std()), rel=0.3)
-
-
-@pytest.mark.slow
-def test_input_records_step_sizes_of_skorch_nets_stay_and_are_multiplied():
-    data = X.astype(np.float32), y
-    assert net(lr=0.3, lr_factor=2.0).fit(*data).learning_rate_init_ == 0.6
-    assert net(optimizer__lr=0.2).fit(*data).learning_rate_init_ == 0.2
 
 
 @pytest.mark.slow
@@ -217,17 +166,6 @@ def test_the_norm_by_rule_is_larger_with_a_hidden_part():
     assert norms[1] == pytest.approx(1.2 * np.sqrt(3 + 1 + 32 / 34 / 3))
     assert norms[1] > 1.15 * norms[0]
     assert norms[2] < norms[3] < 1.1 * norms[2]
-
-
-@pytest.mark.slow
-def test_where_noise_leaves_short_steps_the_norm_by_rule_is_smaller_but_not_below_its_least():
-    def norms(kind, target, **more):
-        fits = (model(kind, max_grad_norm="rule", noise_multiplier=noise, **more) for noise in (0.1, 1, 100))
-        return [one.fit(X, target).max_grad_norm_ for one in fits]
-
-    assert norms(DPLogisticRegression, y)[0] > norms(DPLogisticRegression, y)[2] == 3.0
-    numbers = norms(DPLinearRegression, X[:, 0], bounds_y=(-1, 1))
-    assert numbers[0] > numbers[1] > numbers[2] == 1.0
 
 
 def test_a_module_of_ones_own_has_no_rule():

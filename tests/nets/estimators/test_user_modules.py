@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 
 import numpy as np
@@ -14,7 +13,6 @@ import torch
 from torch import nn
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier
-from sklearn_dpsearch.nets.estimators.input_records import array
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 from ..toys import flat
@@ -94,11 +92,3 @@ def test_parameters_that_are_no_real_numbers_are_refused():
 def test_a_module_that_can_never_be_private_is_refused_before_a_record_is_read(module, match):
     with pytest.raises(LeakingEstimatorError, match=match):
         net(module).initialize()
-
-
-def test_a_list_is_read_number_by_number_and_no_type_tells_the_longest_text():
-    for last in (1, 1.5, "2", None):
-        with contextlib.suppress(ValueError):
-            assert array("X", [[2**53 + 1], [last]]).dtype == np.float64
-    with pytest.raises(ValueError, match="got an array of text.$"):
-        array("X", np.array([["a"], ["the longest text"]]))

@@ -23,7 +23,7 @@ from sklearn_dpsearch.privacy import (
     Poisson,
 )
 from sklearn_dpsearch.privacy.count_distributions.distributions import as_count_distribution
-from sklearn_dpsearch.privacy.count_distributions.inverse_cdf import MOST_STEPS, _search, draw, steps_of
+from sklearn_dpsearch.privacy.count_distributions.inverse_cdf import _search, draw, steps_of
 from tests.privacy import brute_force
 from tests.privacy.brute_force import FULL, size
 
@@ -217,11 +217,6 @@ def test_capped_distribution_is_the_distribution_given_that_it_stays_under_the_c
     assert distribution.capped(200).capped(9).pmf(3) == pytest.approx(distribution.capped(9).pmf(3))
 
 
-def test_cap_above_the_largest_number_changes_nothing() -> None:
-    assert Fixed(3).capped(5) == Fixed(3)
-    assert Binomial(3, 0.2).capped(3) == Binomial(3, 0.2)
-
-
 # --- draws --------------------------------------------------------------------------------------------------------
 
 
@@ -290,32 +285,6 @@ def test_the_table_decides_nothing_within_its_margin_of_a_step(distribution: Cou
             assert draw(distribution, steps, bits) == exactly(distribution, bits)
 
 
-@pytest.mark.parametrize(
-    "distribution",
-    [
-        Geometric(1e6),
-        pytest.param(Logarithmic(1e5 if FULL else 1e4), marks=pytest.mark.slow),
-        Poisson(1e5),
-        pytest.param(Binomial(10**5 if FULL else 10**4, 0.3), marks=pytest.mark.slow),
-        pytest.param(NegativeBinomial(-0.5, 1e4), marks=pytest.mark.slow),
-    ],
-)
-def test_draws_are_not_clamped_to_the_edge_of_the_table(distribution: CountDistribution) -> None:
-    """Probabilities inside, below and above what is tabulated, against the tail itself."""
-    steps = steps_of(distribution)
-    assert steps.values.size <= MOST_STEPS + 1
-    edges = [float(steps.values[0]), float(steps.values[-1])]
-    for p in [1e-30, edges[0] / 2, edges[0], edges[1], (1 + edges[1]) / 2, 1 - 1e-12]:
-        bits = int(Fraction(p) * 2**256)
-        if not 0 <= bits < 2**256:
-            continue
-        found = draw(distribution, steps, bits)
-        with mpmath.workprec(320):
-            tail = 1 - (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256
-            assert distribution.survival(found) <= tail
-            assert found == distribution.lowest or distribution.survival(found - 1) > tail
-
-
 def test_draws_at_a_step_are_decided_by_exact_arithmetic() -> None:
     """Just below and just above P[K ≤ 1] = 1/10, by far less than a double can tell."""
     distribution = Geometric(10)
@@ -323,16 +292,6 @@ def test_draws_at_a_step_are_decided_by_exact_arithmetic() -> None:
         step = int((1 - distribution.survival(1)) * mpmath.mpf(2) ** 256)
     assert draw(distribution, steps_of(distribution), step - 64) == 1
     assert draw(distribution, steps_of(distribution), step + 64) == 2
-
-
-class Scripted:
-    """A source that gives the same bits again and again."""
-
-    def __init__(self, bits: int) -> None:
-        self.bits = bits
-
-    def getrandbits(self, k: int, /) -> int:
-        return self.bits
 
 
 def test_unseeded_draws_use_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,27 +321,18 @@ def test_unseeded_draws_use_the_operating_system(monkeypatch: pytest.MonkeyPatch
     ("build", "expected"),
     [
         (lambda: Geometric(0.9), "1 <= mean"),
-        (lambda: Geometric(np.inf), "1 <= mean"),
         (lambda: Geometric(np.nan), "1 <= mean"),
         (lambda: NegativeBinomial(-1.0, 5), "a shape > -1"),
-        (lambda: NegativeBinomial(np.inf, 5), "a shape > -1"),
         (lambda: NegativeBinomial(-0.99, 1e6), "a lighter tail"),
         (lambda: Poisson(0.0), "0 < mean"),
-        (lambda: Poisson(np.nan), "0 < mean"),
-        (lambda: Binomial(0, 0.5), "an integer n >= 1"),
         (lambda: Binomial(2.5, 0.5), "an integer n >= 1"),
         (lambda: Binomial(3, 0.0), "0 < p <= 1"),  # type: ignore[arg-type]
-        (lambda: Binomial(3, 1.1), "0 < p <= 1"),
         (lambda: Fixed(0), "an integer k >= 1"),
-        (lambda: Fixed(np.inf), "an integer k >= 1"),  # type: ignore[arg-type]
         (lambda: FromPMF([1.0]), "probabilities"),
-        (lambda: FromPMF([0.5, 0.6]), "with sum 1"),
         (lambda: FromPMF([-0.5, 1.5]), "with sum 1"),
         (lambda: FromPMF([1.0, 0.0]), "P[K >= 1] > 0"),
-        (lambda: Geometric(3).capped(0), "an integer most >= 1"),
         (lambda: Fixed(5).capped(4), "an integer most >= 5"),
         (lambda: Geometric(3).capped(1.5), "an integer most"),  # type: ignore[arg-type]
-        (lambda: Geometric(3).capped(np.inf), "an integer most"),  # type: ignore[arg-type]
         (lambda: Geometric(3).quantile(1.0), "0 <= p < 1"),
         (lambda: Geometric(3).pgf(1.1), "0 <= z <= 1"),
         (lambda: Geometric(3).success_probability(-0.1), "0 <= share <= 1"),

@@ -104,12 +104,6 @@ def test_bernoulli_exp_succeeds_with_probability_exp_minus_gamma(coins, gamma):
     assert float(found[True]) == pytest.approx(math.exp(-gamma), abs=1e-9)
 
 
-def test_bernoulli_exp_encloses_its_probability_when_every_integer_is_enumerated():
-    found, pruned = distribution(lambda rng: bernoulli_exp(Fraction(1, 2), rng), least=1e-6)
-    assert pruned < 0.01
-    assert float(found[True]) <= math.exp(-0.5) <= float(found[True]) + pruned
-
-
 def test_geometric_exp_has_the_stated_distribution(exponential_coins):
     found, _ = distribution(geometric_exp)
     for value in range(20):
@@ -200,12 +194,6 @@ def test_draws_follow_the_discrete_gaussian_distribution(sigma_squared, number):
     assert goodness_of_fit(draws, masses(lambda k: -(k**2) / (2 * float(sigma_squared)), 100)) > 1e-3
 
 
-def test_a_tiny_scale_gives_no_noise():
-    rng = random.Random(2)
-    assert {discrete_laplace(Fraction(1, 1000), rng) for _ in range(200)} == {0}
-    assert {discrete_gaussian(Fraction(1, 10**6), rng) for _ in range(200)} == {0}
-
-
 @pytest.mark.slow
 def test_a_huge_scale_is_drawn_as_fast_and_is_the_continuous_distribution():
     rng = random.Random(3)
@@ -224,11 +212,6 @@ def test_a_scale_that_came_from_a_float_is_used_to_the_last_bit():
 def test_the_operating_system_is_the_default_source():
     assert len({discrete_gaussian(Fraction(10**20)) for _ in range(5)}) == 5
     assert len({discrete_laplace(Fraction(10**20)) for _ in range(5)}) == 5
-
-
-def test_a_seeded_source_gives_the_same_draws():
-    first, second = ([discrete_laplace(Fraction(50), random.Random(5)) for _ in range(5)] for _ in range(2))
-    assert first == second
 
 
 # --- arguments ----------------------------------------------------------------------------------------------

@@ -227,18 +227,6 @@ def test_a_broken_accountant_is_caught(monkeypatch: pytest.MonkeyPatch, broken) 
         check_many(200, seed=1)
 
 
-def test_reporting_the_loss_of_one_run_alone_is_caught() -> None:
-    rng = np.random.default_rng(3)
-
-    def check_without_the_distribution() -> None:
-        for _ in range(200):
-            one, distribution = random_mechanism(rng), random_distribution(rng)
-            check(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution, one)
-
-    with pytest.raises(Violation):
-        check_without_the_distribution()
-
-
 # --- the exact pure form ------------------------------------------------------------------------------------------
 
 
@@ -384,14 +372,6 @@ def test_a_base_that_may_fail_openly_fails_once_in_the_expected_number_of_runs()
     """As ε grows only openly failing runs count: with two of them the loss is at most 2δ and at least 1 − (1 − δ)²."""
     delta = theorem_one(ApproxDP(epsilon=1.0, delta=0.1), Fixed(2)).delta_at(40.0)
     assert delta >= 1 - 0.9**2
-
-
-def test_a_search_within_a_search_and_a_final_training_compose() -> None:
-    base = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=1000)
-    search = best_of(base, Geometric(10))
-    total = compose(search, base)
-    assert search.epsilon_at(1e-5) < total.epsilon_at(1e-5) < search.epsilon_at(5e-6) + base.epsilon_at(5e-6)
-    assert best_of(search, Geometric(2)).epsilon_at(1e-5) > search.epsilon_at(1e-5)
 
 
 @pytest.mark.parametrize("cases", [5, pytest.param(brute_force.size(150, 25), marks=pytest.mark.slow)])

@@ -23,7 +23,6 @@ from sklearn_dpsearch.privacy.statement.as_deployment import OPTIONAL, REQUIRED
 from sklearn_dpsearch.privacy.statement.release import Release
 
 yaml, jsonschema = pytest.importorskip("yaml"), pytest.importorskip("jsonschema")
-ALONE = r"One run alone, with its score, would take ε = ([\d.]+)"
 ABOUT = {
     "Name": "Income: a model",
     "Curator": "The office",
@@ -148,10 +147,3 @@ def test_a_run_alone_is_stated_under_the_relation_of_the_statement():
     )
     assert alone <= float(said.group(1)) <= alone + 1e-3
     assert alone > 1.9 * run.epsilon_at(1e-6)
-
-
-def test_both_ways_to_ask_for_an_entry_agree(tmp_path):
-    spent = STATEMENTS["a search"]
-    assert str(spent.report("deployment", date="2026-01-31")) == entry("a search", tmp_path)
-    with pytest.raises(ValueError, match="about"):
-        spent.report("deployment", about={"Nme": "x"})

@@ -19,7 +19,6 @@ from sklearn_dpsearch.privacy import (
     GaussianDP,
     Geometric,
     NonPrivate,
-    ProfileDP,
     PureDP,
     best_of,
     compose,
@@ -30,7 +29,7 @@ from sklearn_dpsearch.privacy.statement import words
 from sklearn_dpsearch.privacy.statement.content import Section
 from sklearn_dpsearch.privacy.statement.mechanisms import in_words
 from sklearn_dpsearch.privacy.statement.numbers import hundredths_up, up
-from sklearn_dpsearch.privacy.statement.release import Release, versions
+from sklearn_dpsearch.privacy.statement.release import Release
 
 RUN = GaussianDP(mu=0.4, neighboring="replace_one")
 SEARCH = best_of(RUN, Geometric(5))
@@ -154,12 +153,6 @@ def test_a_field_that_a_statement_has_no_place_for_is_an_error_that_lists_the_fi
         assert f'"{name}":' in page
 
 
-def test_a_statement_of_nobody_says_so_and_that_tuning_is_not_known() -> None:
-    texts = texts_of(PrivacySpent(guarantee=PureDP(epsilon=1.0), delta=0.0))
-    assert all("knows of no choice of hyperparameters" in text for text in texts.values())
-    assert all("Not stated by the author" in text for text in texts.values())
-
-
 def test_a_search_without_a_release_still_says_that_tuning_is_included() -> None:
     assert "the hyperparameters included, is counted" in texts_of(replace(SPENT, release=None))["markdown"]
 
@@ -167,12 +160,6 @@ def test_a_search_without_a_release_still_says_that_tuning_is_included() -> None
 def test_a_known_seed_is_said_first() -> None:
     spent = replace(SPENT, release=replace(TOLD, seeded=True))
     assert all("nothing is promised" in section(spent, key).sentences[0] for key in ("summary", "randomness"))
-
-
-def test_the_summary_says_that_it_rests_on_something() -> None:
-    for assumptions, said in ((("A",), True), ((), False)):
-        told = section(replace(SPENT, assumptions=assumptions), "summary").sentences
-        assert any("holds only under" in text for text in told) is said
 
 
 def test_no_promise_is_called_no_promise() -> None:
@@ -266,14 +253,6 @@ def test_the_guarantee_is_the_same_after_the_way_through_json() -> None:
     assert told["release"]["attributes"] == ["best_params_", "best_score_"]
 
 
-def test_a_guarantee_that_cannot_be_written_has_a_report_all_the_same() -> None:
-    spent = PrivacySpent(guarantee=ProfileDP(profile=GaussianDP(mu=1.0).delta_at), delta=1e-6)
-    assert "known privacy profile" in str(
-        replace(spent, components=(Component(name="all", guarantee=spent.guarantee),)).report()
-    )
-    assert spent.to_dict()["guarantee"] is None
-
-
 ODD = "<script>alert(1)</script> | `x` *y* _z_ [a](b) &amp; \\ \"q\" 'p' $1$"
 
 
@@ -337,30 +316,6 @@ def test_the_page_stands_alone_and_can_be_read_by_everybody() -> None:
     assert "@page" in text
 
 
-def test_notebooks_get_the_page_without_its_frame() -> None:
-    shown = SPENT.report("markdown", date=DAY)._repr_html_()
-    assert "<!DOCTYPE" not in shown
-    assert "<article" in shown
-
-
-def test_reports_of_one_day_are_equal_and_the_day_is_given_or_today() -> None:
-    assert str(SPENT.report(date=DAY)) == str(SPENT.report(date="2026-01-31"))
-    today = datetime.datetime.now(datetime.UTC).date()
-    assert SPENT.report().content.date in {str(today), str(today + datetime.timedelta(days=1))}
-
-
-def test_an_unknown_form_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="'markdwn'.*'html', 'markdown', 'deployment' is.*Did you mean 'markdown'"):
-        SPENT.report("markdwn")
-
-
-def test_versions_are_those_that_made_the_release() -> None:
-    told = rows(replace(SPENT, release=replace(TOLD, versions=(("numpy", "0.0.1"),))), "versions")
-    assert told["numpy"] == "0.0.1"
-    assert "sklearn_dpsearch" not in told
-    assert dict(versions())["numpy"] == np.__version__
-
-
 TEXTS = texts_of(SPENT)
 
 
@@ -404,10 +359,3 @@ def test_a_private_number_of_records_is_not_stated():
     guarantee = GaussianDP(mu=0.4, neighboring="add_remove")
     spent = PrivacySpent(guarantee=guarantee, delta=1e-6, release=FACTS)
     assert not any("32,561" in text for text in texts_of(spent).values())
-
-
-def test_no_path_of_a_file_and_no_bare_name_of_a_relation_is_left():
-    for text in texts_of(replace(SPENT, release=FACTS)).values():
-        assert "docs/" not in text
-        assert ".md" not in text
-        assert "replace one (replace_one)" in text

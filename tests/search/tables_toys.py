@@ -27,11 +27,10 @@ def regressor(**changed):
     return DPGradientBoostingRegressor(SCHEMA.without("pay"), **{"target": "price", "max_iter": 60, **changed})
 
 
+BUDGET = {"epsilon": 8.0, "delta": 1e-4, "random_state": 0}
 SEARCHES = {
-    "random": lambda model: DPRandomSearchCV(model, SPACE, n_iter=3, epsilon=8.0, delta=1e-4, random_state=0),
-    "grid": lambda model: DPGridSearchCV(model, SPACE, epsilon=8.0, delta=1e-4, random_state=0),
-    "threshold": lambda model: DPThresholdSearchCV(
-        model, SPACE, threshold=0.7, epsilon=8.0, delta=1e-4, random_state=0
-    ),
-    "subset": lambda model: DPSubsetSearchCV(model, SPACE, n_iter=3, epsilon=8.0, delta=1e-4, random_state=0),
+    "random": lambda model, space=SPACE: DPRandomSearchCV(model, space, n_iter=3, **BUDGET),
+    "grid": lambda model, space=SPACE: DPGridSearchCV(model, space, **BUDGET),
+    "threshold": lambda model, space=SPACE: DPThresholdSearchCV(model, space, threshold=0.7, **BUDGET),
+    "subset": lambda model, space=SPACE: DPSubsetSearchCV(model, space, n_iter=3, **BUDGET),
 }

@@ -1,0 +1,74 @@
+"""Behaviour that all searches share: what each one releases, and what its results depend on."""
+
+from __future__ import annotations
+
+import pickle
+import re
+
+import pytest
+from joblib import parallel_config
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.privacy import best_of
+
+from .toys import ALLOWED, SEARCHES, NoisyCentroids, Talkative, search_of, two_blobs
+
+#: Trainings are counted here.
+pytestmark = pytest.mark.usefixtures("unrehearsed")
+
+X, y = two_blobs(200)
+SPACE = {"shrink": [0.0, 0.2, 0.5]}
+#: With what every search ends with a model.
+SUCCEEDS = {"threshold": {"threshold": -1e9, "n_iter": 1e3}, "doubling": {"round_epsilon": 50.0}}
+OWN = {"subset": {"final_params_"}, "threshold": {"found_"}, "doubling": {"found_", "n_rounds_"}}
+WITHOUT_SPREAD = {"grid", "doubling"}
+
+
+def fitted(kind, estimator=None, **given):
+    estimator = NoisyCentroids() if estimator is None else estimator
+    return search_of(kind, estimator, SPACE, **{**SUCCEEDS.get(kind, {}), **given}).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_the_release_is_the_winner_and_nothing_else(kind):
+    one = fitted(kind, Talkative(), random_state=0)
+    spread = {"best_score_std_"} if kind in WITHOUT_SPREAD else set()
+    assert set(vars(one)) - set(one.get_params(deep=False)) == ALLOWED - spread | OWN.get(kind, set())
+    assert set(one.cv_results_) == {"param_shrink", "params", "mean_test_score", "rank_test_score"}
+    assert one.cv_results_["params"] == [one.best_params_]
+    pickled = pickle.dumps(one)
+    shown = pickled.decode("latin1") + repr(one) + repr(vars(one)) + str(one.privacy_spent_) + one._repr_html_()
+    assert set(re.findall(r"token-\w+", shown)) == {one.best_estimator_.token_}
+    assert X[0].tobytes() not in pickled
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        *((kind, {}) for kind in SEARCHES),
+        ("random", {"cv": 3}),
+        ("subset", {"cv": 3, "train_on": "all", "validate_on": "subset"}),
+    ],
+)
+def test_results_do_not_depend_on_the_number_of_jobs(kind, given):
+    def outcome(n_jobs):
+        with parallel_config(backend="threading"):
+            one = fitted(kind, n_jobs=n_jobs, random_state=7, **given)
+        return one.best_params_, repr(one.best_score_), one.best_estimator_.centroids_.tolist()
+
+    assert outcome(1) == outcome(2)
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_without_a_seed_every_fit_draws_anew(kind):
+    assert len({fitted(kind).best_estimator_.centroids_.tobytes() for _ in range(2)}) == 2
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_every_search_is_itself_a_private_estimator(kind):
+    inner = search_of(kind, NoisyCentroids(), SPACE)
+    promised = inner.privacy_guarantee(len(X))
+    assert promised.epsilon_at(0.0) == inner.privacy_cost(len(X)).epsilon
+    outer = DPRandomSearchCV(inner, {"estimator__shrink": [0.0, 0.5]}, n_iter=2)
+    searched = best_of(promised, 2).epsilon_at(0.0)  # the score may cost more
+    assert searched * (1 - 1e-9) <= outer.privacy_cost(len(X)).epsilon < 1.25 * searched

@@ -1,0 +1,94 @@
+"""Boosting and nets for data frames in searches: rehearsal, calibration and labels follow from the schema."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
+from sklearn_dpsearch.privacy import GaussianDP
+from sklearn_dpsearch.scoring.named_scorers import stated_facts
+
+from .tables_toys import BUDGET, SCHEMA, SEARCHES, SPACE, TABLE, classifier, regressor
+
+
+def nets():
+    return pytest.importorskip("sklearn_dpsearch.nets")
+
+
+def net(**changed):
+    return nets().DPTabularClassifier(
+        SCHEMA.without("price"), **{"target": "pay", "sample_rate": 0.1, "max_epochs": 8, **changed}
+    )
+
+
+def net_regressor():
+    return nets().DPTabularRegressor(SCHEMA.without("pay"), target="price", sample_rate=0.1, max_epochs=8)
+
+
+FACTORS = {"learning_rate_factor": [0.5, 1.0]}
+MODELS = {"boosting": (classifier, regressor, SPACE), "nets": (net, net_regressor, FACTORS)}
+EVERY_MODEL = pytest.mark.parametrize(("classifier", "regressor", "space"), MODELS.values(), ids=list(MODELS))
+
+
+@pytest.mark.slow
+@EVERY_MODEL
+@pytest.mark.parametrize("name", SEARCHES)
+def test_every_search_goes_from_a_table_to_labels(name, classifier, regressor, space):
+    search = SEARCHES[name](classifier(), space).fit(TABLE, TABLE["pay"])
+    assert search.score(TABLE, TABLE["pay"]) > 0.8
+    assert set(search.predict(TABLE)) <= {"low", "high"}
+    assert search.privacy_spent_.epsilon <= 8.0
+    assert any("schema was not taken from the records" in text for text in search.privacy_spent_.assumptions)
+
+
+@EVERY_MODEL
+def test_scorers_take_labels_and_bounds_from_the_schema(classifier, regressor, space):
+    assert stated_facts(classifier()) == {"classes": ["high", "low"], "pos_label": "low"}
+    assert stated_facts(regressor()) == {"y_range": (0.0, 100.0)}
+    assert stated_facts(classifier(target=None)) == {}
+
+
+def test_labels_of_another_kind_are_refused_before_anything_is_spent():
+    search = DPRandomSearchCV(net(), FACTORS, **BUDGET)
+    with pytest.raises(ValueError, match="classes"):
+        search.fit(TABLE, (TABLE["pay"] == "low").astype(int))
+    assert not hasattr(search, "privacy_spent_")
+
+
+@pytest.mark.slow
+def test_the_search_sets_the_noise_of_candidates_under_every_relation():
+    """Candidates may differ in the number of rounds: each is calibrated to the one target."""
+    space = {"max_iter": [10, 40]}
+    for relation in ("add_remove", "zero_out", "replace_one"):
+        search = DPRandomSearchCV(
+            classifier(neighboring=relation), space, n_iter=3, epsilon=8.0, delta=1e-4, random_state=0
+        ).fit(TABLE, TABLE["pay"])
+        assert search.privacy_spent_.neighboring == ("zero_out" if relation == "add_remove" else relation)
+        model = search.best_estimator_
+        found = model.privacy_guarantee()
+        assert found == GaussianDP(mu=model.target_mu, neighboring=relation)
+        assert model.n_iter_ == model.max_iter
+
+
+@pytest.mark.slow
+def test_nothing_of_a_subset_search_counts_records():
+    """Under add/remove the models of a subset use no number of records, and so need none to be stated."""
+    model = classifier(neighboring="add_remove")
+    search = DPSubsetSearchCV(model, SPACE, n_iter=3, epsilon=8.0, delta=1e-4, random_state=0)
+    assert search.fit(TABLE, TABLE["pay"]).score(TABLE, TABLE["pay"]) > 0.7
+
+
+@pytest.mark.slow
+def test_a_delta_is_compared_with_no_number_that_a_subset_search_draws():
+    """The rest of the subset has about 1,000 records, and may have more: a candidate that failed then would show it."""
+    X = np.random.default_rng(0).uniform(-1, 1, (1111, 1))
+    model = DPGradientBoostingClassifier(
+        {"a": (-1.0, 1.0)}, classes=[0, 1], target_epsilon=1.0, target_delta=1e-3, max_iter=5
+    )
+    space = {"prior_factor": [1.0, 1.25]}
+    search = DPSubsetSearchCV(model, space, n_iter=2, delta=1e-4, subset_fraction=0.1, scoring="accuracy")
+    for seed in range(12):
+        found = search.set_params(random_state=seed).fit(X, (X[:, 0] > 0).astype(int)).best_estimator_
+        assert found.privacy_guarantee() == model.privacy_guarantee()
