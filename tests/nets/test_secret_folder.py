@@ -24,7 +24,8 @@ from sklearn_dpsearch.nets.estimators import cost
 from sklearn_dpsearch.nets.resuming import TRAINING, TrainingCheckpoint
 from sklearn_dpsearch.privacy import PrivacyError
 
-from .crashes import POSIX, SEEDED, STATE, Untouchable, X, cut_off, parameters, table_net, y
+from .crashes import POSIX, SEEDED, STATE, X, cut_off, parameters, table_net, y
+from .toys import Untouchable
 
 #: Where a checkpoint is written before it takes its place.
 NEW = STATE + ".new"
