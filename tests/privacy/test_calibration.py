@@ -21,7 +21,6 @@ from sklearn_dpsearch.privacy import (
     best_of,
     calibrate,
     compose,
-    mixture,
 )
 
 FAMILIES = {
@@ -167,41 +166,3 @@ def test_failures_above_delta_are_out_of_reach_whatever_the_noise() -> None:
 def test_bad_parameters_are_refused(target: float, delta: float, bracket: tuple[float, float]) -> None:
     with pytest.raises(ValueError, match="Expected"):
         calibrate(lambda x: PureDP(epsilon=x), target, delta, bracket)
-
-
-RUN = DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=20)
-LIGHT = best_of(GaussianDP(mu=0.3), Poisson(40))
-
-
-@pytest.mark.slow
-def test_bounds_that_take_long_are_asked_in_the_last_steps_alone() -> None:
-    """Theorem 1 leads to the neighbourhood of the target; whose prices were worked out is seen on the guarantee."""
-    asked = []
-
-    def search(factor: float):
-        asked.append(best_of(GaussianDP(mu=factor), Poisson(60)))
-        return asked[-1]
-
-    found = calibrate(search, 1.0, 1e-6)
-    costly = {id(one) for one in asked if "anchors" in vars(one.bounds["Theorem 6"])}
-    assert 1 <= len(costly) <= 3 < len({id(one) for one in asked})
-    assert 0.9995 <= search(found).epsilon_at(1e-6) <= 1.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "one",
-    [
-        LIGHT,
-        compose(LIGHT, PureDP(epsilon=0.1)),
-        mixture([LIGHT, PureDP(epsilon=0.1)], [0.5, 0.5]),
-    ],
-    ids=lambda one: type(one).__name__,
-)
-def test_a_rough_bound_is_never_below_and_spares_the_prices(one) -> None:
-    rough = one._roughly()
-    assert rough is not one
-    for delta in (1e-8, 1e-5, 1e-2):
-        assert one.epsilon_at(delta) * (1 - 1e-9) <= rough.epsilon_at(delta) <= 1.5 * one.epsilon_at(delta)
-    for quick in (GaussianDP(mu=0.3), best_of(GaussianDP(mu=0.3), Geometric(40)), compose(PureDP(epsilon=1.0), RUN)):
-        assert quick._roughly() is quick
