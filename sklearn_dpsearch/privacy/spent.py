@@ -12,7 +12,7 @@ from typing import Any, overload
 from ..errors import PrivacyError
 from ._types import Array, Neighboring, Numbers
 from .guarantees.base import Guarantee, Statement
-from .guarantees.group import for_group
+from .guarantees.relations import for_group
 from .guarantees.risk import Risk
 from .numerics.trade_off import TradeOff
 from .statement.numbers import plain, short_up, up

@@ -47,7 +47,7 @@ MUTANTS = [
     Mutant(
         name="a blank record in one part only",
         mistake="The relation of a composition is replaced, and that of its parts is not.",
-        file="privacy/guarantees/blank_record.py",
+        file="privacy/guarantees/relations.py",
         old='if isinstance(value, tuple) and not hasattr(value, "_fields"):',
         new="if False:",
         tests=("privacy/guarantees/test_blank_record.py::test_a_blank_record_costs_what_a_missing_one_does",),
@@ -291,7 +291,7 @@ MUTANTS = [
     Mutant(
         name="two steps added up",
         mistake="A guarantee is carried over to changed records by δ(ε₁) + δ(ε₂), without the factor e^ε₁.",
-        file="privacy/guarantees/changed_record.py",
+        file="privacy/guarantees/relations.py",
         old="np.exp(first) * pair.added.delta_at(",
         new="1.0 * pair.added.delta_at(",
         tests=("privacy/guarantees/test_changed_record.py::test_changing_a_record_never_shows_more_than_two_steps_do",),
@@ -300,7 +300,7 @@ MUTANTS = [
     Mutant(
         name="a bound taken apart",
         mistake="The parts of a composition are carried over to changed records one by one, though it is only a bound.",
-        file="privacy/guarantees/changed_record.py",
+        file="privacy/guarantees/relations.py",
         old="if type(found) is Composition and all(type(part) is DPSGD for part in found.parts):",
         new="if type(found) is Composition:",
         tests=("privacy/guarantees/test_changed_record.py::test_a_gaussian_target_is_carried_over_as_a_whole",),
@@ -393,7 +393,7 @@ MUTANTS = [
     Mutant(
         name="δ not multiplied",
         mistake="The binomial bound's δ is one run's, not the mean number of runs times it.",
-        file="privacy/selection/best_of_published.py",
+        file="privacy/selection/published.py",
         old="ShiftedProfile(one_run, distribution.mean * scale, smallest)",
         new="ShiftedProfile(one_run, 1.0, smallest)",
         tests=("privacy/selection/test_best_of_published.py::test_corollary_5_8_is_the_limit_of_theorem_5_7",),
@@ -401,7 +401,7 @@ MUTANTS = [
     Mutant(
         name="the term m·δ̂ left out",
         mistake="Papernot & Steinke's Theorem 6 without its term m·δ̂.",
-        file="privacy/selection/best_of_published.py",
+        file="privacy/selection/published.py",
         old="one_run.renyi(orders) + distribution.mean * delta + np.log(",
         new="one_run.renyi(orders) + np.log(",
         tests=("privacy/selection/test_best_of_published.py::test_theorem_6_agrees_with_dp_accounting_at_every_order",),
@@ -666,7 +666,7 @@ MUTANTS = [
     Mutant(
         name="group privacy with m times delta",
         mistake="For a person with m records δ is multiplied by m, without the factors e^{iε}.",
-        file="privacy/guarantees/group.py",
+        file="privacy/guarantees/relations.py",
         old="growth = np.expm1(self.records * step) / np.expm1(step)",
         new="growth = self.records",
         tests=("privacy/guarantees/test_group.py::test_an_epsilon_and_a_delta_grow_as_published",),
@@ -675,7 +675,7 @@ MUTANTS = [
     Mutant(
         name="odd record forgotten",
         mistake="A chain of 2h + 1 neighbours is accounted as one of 2h.",
-        file="privacy/guarantees/group.py",
+        file="privacy/guarantees/relations.py",
         old="return both if steps % 2 == 0 else joined(both, pair)",
         new="return both",
         tests=("privacy/guarantees/test_group.py::test_the_bound_is_reached_by_a_gaussian_chain",),
@@ -683,9 +683,9 @@ MUTANTS = [
     Mutant(
         name="rho multiplied by m",
         mistake="Zero-concentrated privacy of a person with m records is taken as m·ρ in the place of m²·ρ.",
-        file="privacy/guarantees/group.py",
-        old='ZCDP: _times("rho", 2),',
-        new='ZCDP: _times("rho", 1),',
+        file="privacy/guarantees/relations.py",
+        old='ZCDP: ("rho", 2),',
+        new='ZCDP: ("rho", 1),',
         tests=("privacy/guarantees/test_group.py::test_pure_guarantees_are_multiplied_and_never_rounded_down",),
     ),
     Mutant(

@@ -23,16 +23,17 @@ from .._checks import check_kind
 from .._types import Array, ArrayLike
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import Fixed, as_count_distribution
+from ..count_distributions.negative_binomial import TruncatedNegativeBinomial
 from ..guarantees.base import NEAR, Guarantee, Statement, as_guarantee, check_parts, discretized_pair, smallest_epsilon
 from ..guarantees.composition import compose
 from ..guarantees.pure import PureDP
-from ..guarantees.tightest import SmallestOf
+from ..guarantees.tightest import SmallestOf, only_largest_loss
 from ..guarantees.values import NonPrivate
 from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
-from .best_of_published import published_best_of
 from .hinges import SLACK, AffineLines, Hinges, upper_envelope
 from .potentials import theorem_5
+from .published import BEST_OF
 from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
 
 #: A search that is composed with something else is evaluated at POINTS points, from every THINNED-th hinge.
@@ -132,9 +133,14 @@ class TheoremOne(_OfManyRuns):
 
     @cached_property
     def _exact(self) -> float:
-        """The smaller of two bounds: from the largest loss alone, and from the whole testing region."""
-        epsilon = float(self.one_run.pure_epsilon or 0.0)
-        alone = best_of_pure(epsilon, self.count)
+        """The smallest of three bounds: (2 + η)·ε, from the largest loss alone, and from the whole testing region.
+
+        The first, of negative binomial K, is PS22 Corollary 3 (KRW24 Corollary 5.3; η = 1 is Liu & Talwar 2019). It is
+        the smallest if ε is so small that the others have no digits.
+        """
+        epsilon, count = float(self.one_run.pure_epsilon or 0.0), self.count
+        published = (2.0 + count.eta) * epsilon if isinstance(count, TruncatedNegativeBinomial) else np.inf
+        alone = min(best_of_pure(epsilon, count), published)
         if isinstance(self.one_run, PureDP) or not 0 < epsilon <= LARGEST_LOSS:
             return alone
         return min(alone, max(best_of_bounded(epsilon, pld, self.count) for pld in self.one_run.pair.directions))
@@ -216,12 +222,16 @@ class BestOf(SmallestOf, _OfManyRuns):
         Distribution of the number of runs, independent of the data and never released.
     """
 
-    def _bounds(self) -> dict[str, Guarantee]:
+    def _bounds(self) -> dict[str, Guarantee | None]:
         first = TheoremOne(one_run=self.one_run, count=self.count, neighboring=self.neighboring)
-        rest = dict(published_best_of(self.one_run, self.count))
-        if isinstance(self.count, Fixed):
-            rest["composition"] = compose(*[self.one_run] * int(self.count.k))
-        return {"Theorem 1": first, "Theorem 5": TheoremFive(first=first, neighboring=self.neighboring), **rest}
+        fixed = isinstance(self.count, Fixed)
+        return {
+            "Theorem 1": first,
+            "Theorem 5": TheoremFive(first=first, neighboring=self.neighboring),
+            "Theorem 1 (pure)": only_largest_loss(first),
+            **{name: bound(self.one_run, self.count) for name, bound in BEST_OF.items()},
+            "composition": compose(*[self.one_run] * int(self.count.mean)) if fixed else None,
+        }
 
     def renyi(self, order: ArrayLike) -> Array:
         """The smallest of the bounds' Rényi curves, as (e^{(α−1)ρ} + P[K = 0]) where no run at all is possible.

@@ -28,12 +28,11 @@ from .._cached_property import cached_property
 from .._checks import plain_number, require
 from .._types import Array
 from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts
-from ..guarantees.pure import PureDP
-from ..guarantees.tightest import SmallestOf
+from ..guarantees.tightest import SmallestOf, only_largest_loss
 from ..guarantees.values import NonPrivate
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots
 from .hinges import SLACK, AffineLines, upper_envelope
-from .threshold_published import renyi_threshold
+from .published import renyi_threshold
 
 #: Relative width of the cells of x and of y'; the bound exceeds the supremum by about its square over 16 and over 4.
 STEP_X, STEP_Y = 0.05, 0.015
@@ -259,14 +258,13 @@ class UntilAbove(SmallestOf, _RunsUntilAbove):
         Probability with which the search ends without a result before each run, in (0, 1).
     """
 
-    def _bounds(self) -> dict[str, Guarantee]:
+    def _bounds(self) -> dict[str, Guarantee | None]:
         first = TheoremThree(one_run=self.one_run, stop_probability=self.stop_probability, neighboring=self.neighboring)
-        found: dict[str, Guarantee] = {"Theorem 3": first}
-        if first.pure_epsilon is not None:
-            found["Theorem 3 (pure)"] = PureDP(epsilon=first.pure_epsilon, neighboring=self.neighboring)
-        if self.one_run.has_renyi:
-            found["PS22 Proposition 15"] = renyi_threshold(self.one_run, self.stop_probability)
-        return found
+        return {
+            "Theorem 3": first,
+            "Theorem 3 (pure)": only_largest_loss(first),
+            "PS22 Proposition 15": renyi_threshold(self.one_run, self.stop_probability),
+        }
 
 
 def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guarantee:

@@ -8,7 +8,7 @@ from datetime import date as Date
 from typing import Any, TypeAlias
 
 from ...errors import did_you_mean
-from ..guarantees.changed_record import as_replace_one
+from ..guarantees.relations import as_replace_one
 from . import words
 from .content import FACTS, Content, Curve, Section, clean
 from .mechanisms import in_words

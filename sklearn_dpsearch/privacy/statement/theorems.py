@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..._site import SITE
 from ..guarantees.base import Guarantee
-from ..guarantees.group import OfGroup
+from ..guarantees.relations import OfGroup
 from ..guarantees.tightest import SmallestOf
 
 COMPOSITION = "composition"

@@ -33,9 +33,8 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.count_distributions.base import Capped, Conditioned
 from sklearn_dpsearch.privacy.guarantees.base import Guarantee
-from sklearn_dpsearch.privacy.guarantees.changed_record import ChangedRecord
 from sklearn_dpsearch.privacy.guarantees.composition import Composition, Envelope, Mixture
-from sklearn_dpsearch.privacy.guarantees.group import OfGroup
+from sklearn_dpsearch.privacy.guarantees.relations import ChangedRecord, OfGroup
 from sklearn_dpsearch.privacy.interop import to_pld
 from sklearn_dpsearch.privacy.selection.best_of import BestOf, TheoremFive, TheoremOne
 from sklearn_dpsearch.privacy.selection.subset import SubsetThenTrain, TheoremFour

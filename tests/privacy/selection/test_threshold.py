@@ -23,8 +23,8 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
 from sklearn_dpsearch.privacy.selection import threshold
+from sklearn_dpsearch.privacy.selection.published import renyi_threshold
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree, UntilAbove, spread, until_above, until_above_pure
-from sklearn_dpsearch.privacy.selection.threshold_published import renyi_threshold
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, Violation, hockey_stick, random_mechanism
 
