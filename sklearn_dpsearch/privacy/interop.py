@@ -1,4 +1,4 @@
-"""Exchange of guarantees with other accountants; see also ``ProfileDP.from_pld`` and ``RenyiDP``."""
+"""Guarantees of the events of ``dp_accounting``; see also ``ProfileDP.from_pld`` and ``RenyiDP``."""
 
 from __future__ import annotations
 
@@ -13,31 +13,13 @@ from ._types import Neighboring
 from .count_distributions.base import CountDistribution
 from .count_distributions.distributions import Poisson
 from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
-from .guarantees.base import Guarantee, Statement, as_guarantee
+from .guarantees.base import Guarantee
 from .guarantees.composition import compose
 from .guarantees.pure import LaplaceDP, PureDP
 from .guarantees.values import DPSGD, GaussianDP, NonPrivate
 from .numerics.exact_numbers import float_above
-from .numerics.pld_conversion import pld_from_pair
 from .selection.best_of import best_of
 from .selection.subset import subset_then_train
-
-
-def to_pld(guarantee: Guarantee | Statement, interval: float = 1e-4) -> Any:
-    """A guarantee as a ``dp_accounting`` privacy loss distribution.
-
-    Parameters
-    ----------
-    guarantee : Guarantee or PrivacySpent
-    interval : float
-        Losses are rounded up to multiples of it.
-
-    Returns
-    -------
-    dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-        A pessimistic estimate.
-    """
-    return pld_from_pair(as_guarantee(guarantee).pair, interval)
 
 
 def from_event(event: Any, neighboring: Neighboring = "add_remove") -> Guarantee:

@@ -16,7 +16,7 @@ from .._checks import as_numbers, check_kind, require
 from .._types import Array, ArrayLike
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.convolution import convolve
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, mix
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, combined, connect_the_dots, mix
 from .base import Guarantee, Statement, as_guarantee, check_parts
 from .pure import PureDP
 from .values import ORDERS, ZCDP, GaussianDP, NonPrivate, RenyiDP
@@ -176,11 +176,8 @@ class Composition(Guarantee):
 
     def _pair(self) -> DominatingPair:
         different = Counter(self.parts)
-        pairs, counts = [guarantee.pair for guarantee in different], list(different.values())
-        removed = convolve([pair.removed for pair in pairs], counts)
-        if all(pair.removed is pair.added for pair in pairs):
-            return DominatingPair(removed, removed)
-        return DominatingPair(removed, convolve([pair.added for pair in pairs], counts))
+        counts = list(different.values())
+        return combined([guarantee.pair for guarantee in different], lambda plds, _: convolve(plds, counts))
 
 
 def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], weights: Sequence[float]) -> Guarantee:
@@ -272,10 +269,7 @@ class Mixture(_OneOf):
         return np.minimum(total * (1.0 + ROUNDING), 1.0)
 
     def _pair(self) -> DominatingPair:
-        removed = mix([part.pair.removed for part in self.parts], self.weights)
-        if all(part.pair.removed is part.pair.added for part in self.parts):
-            return DominatingPair(removed, removed)
-        return DominatingPair(removed, mix([part.pair.added for part in self.parts], self.weights))
+        return combined([part.pair for part in self.parts], lambda plds, _: mix(plds, self.weights))
 
 
 def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> Guarantee:
@@ -321,12 +315,7 @@ class Envelope(_OneOf):
         return largest
 
     def _pair(self) -> DominatingPair:
-        removed = [part.pair.removed for part in self.parts]
-        added = [part.pair.added for part in self.parts]
-        above = _largest(removed, added)
-        if all(a is b for a, b in zip(removed, added)):
-            return DominatingPair(above, above)
-        return DominatingPair(above, _largest(added, removed))
+        return combined([part.pair for part in self.parts], _largest)
 
 
 def _largest(plds: Sequence[LossDistribution], reverses: Sequence[LossDistribution]) -> LossDistribution:

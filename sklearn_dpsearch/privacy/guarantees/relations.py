@@ -23,7 +23,7 @@ from .._checks import check_kind, plain_number, require
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.exact_numbers import float_above
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, symmetric
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, symmetric
 from .base import Guarantee, Statement, as_guarantee, check_parts, discretized
 from .composition import Composition, compose
 from .pure import BoundedRangeDP, LaplaceDP, PureDP
@@ -318,13 +318,8 @@ def chain(pair: DominatingPair, steps: int) -> DominatingPair:
 
 def joined(first: DominatingPair, second: DominatingPair) -> DominatingPair:
     """The pair of the ends of two joined chains."""
-    removed = _two_steps(first.removed, second.removed)
+    removed = partial(delta_of_two_steps, DominatingPair(first.removed, second.removed))
     if all(pair.removed is pair.added for pair in (first, second)):
-        above = discretized(removed, number=POINTS)
-        return DominatingPair(above, above)
-    added = _two_steps(second.added, first.added)
+        return symmetric(discretized(removed, number=POINTS))
+    added = partial(delta_of_two_steps, DominatingPair(second.added, first.added))
     return DominatingPair(discretized(removed, added, POINTS), discretized(added, removed, POINTS))
-
-
-def _two_steps(first: LossDistribution, second: LossDistribution) -> Callable[[Array], Array]:
-    return partial(delta_of_two_steps, DominatingPair(first, second))

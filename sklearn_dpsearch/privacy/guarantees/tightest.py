@@ -102,10 +102,9 @@ class SmallestOf(Guarantee):
         bounds = self._in_pair
         if len(bounds) == 1:
             return bounds[0].pair
+        alike = all(bound.pair.removed is bound.pair.added for bound in bounds)
         removed, added = (partial(_smallest_in_direction, bounds, name) for name in ("removed", "added"))
-        if all(bound.pair.removed is bound.pair.added for bound in bounds):
-            added = removed
-        return discretized_pair(removed, added, POINTS)
+        return discretized_pair(removed, removed if alike else added, POINTS)
 
 
 def only_largest_loss(guarantee: Guarantee) -> PureDP | None:

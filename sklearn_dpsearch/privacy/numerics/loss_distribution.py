@@ -12,7 +12,7 @@ Every operation may only raise this curve (docs/theory/loss_distributions.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,6 +132,18 @@ def check_masses(one: object) -> None:
 
 def symmetric(pld: LossDistribution) -> DominatingPair:
     return DominatingPair(pld, pld)
+
+
+def combined(
+    pairs: Sequence[DominatingPair],
+    combine: Callable[[Sequence[LossDistribution], Sequence[LossDistribution]], LossDistribution],
+) -> DominatingPair:
+    """Pair in which each direction is made of that direction of several pairs, and of their reverse; once if alike."""
+    removed, added = [pair.removed for pair in pairs], [pair.added for pair in pairs]
+    first = combine(removed, added)
+    return DominatingPair(
+        first, first if all(pair.removed is pair.added for pair in pairs) else combine(added, removed)
+    )
 
 
 # --- a profile in ------------------------------------------------------------------------------------------------

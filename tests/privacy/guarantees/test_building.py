@@ -35,7 +35,6 @@ from sklearn_dpsearch.privacy.count_distributions.base import Capped, Conditione
 from sklearn_dpsearch.privacy.guarantees.base import Guarantee
 from sklearn_dpsearch.privacy.guarantees.composition import Composition, Envelope, Mixture
 from sklearn_dpsearch.privacy.guarantees.relations import ChangedRecord, OfGroup
-from sklearn_dpsearch.privacy.interop import to_pld
 from sklearn_dpsearch.privacy.selection.best_of import BestOf, TheoremFive, TheoremOne
 from sklearn_dpsearch.privacy.selection.subset import SubsetThenTrain, TheoremFour
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree
@@ -70,7 +69,6 @@ def test_a_composition_of_statements_can_be_used():
     both = compose(SPENT, SPENT)
     assert both.epsilon_at(0.0) == 2.0
     assert both.pair.delta_at(np.array([0.0]))[0] > 0
-    assert to_pld(SPENT).get_delta_for_epsilon(1.0) == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("combine", [envelope, lambda one: mixture(one, [1.0])])

@@ -203,9 +203,9 @@ def test_composition_too_large_for_the_grid_takes_a_coarser_one_and_stays_above(
 def test_convolution_agrees_with_dp_accounting() -> None:
     theirs = privacy_loss_distribution.from_laplace_mechanism(2.0).self_compose(10)
     one = privacy_loss_distribution.from_laplace_mechanism(2.0)
-    from sklearn_dpsearch.privacy.numerics.pld_conversion import pair_from_pld
+    from sklearn_dpsearch.privacy import ProfileDP
 
-    ours = convolve([pair_from_pld(one).removed], [10])
+    ours = convolve([ProfileDP.from_pld(one).pair.removed], [10])
     for epsilon in (0.5, 1.0, 2.0, 3.0):
         assert ours.delta_at(epsilon) == pytest.approx(theirs.get_delta_for_epsilon(epsilon), rel=5e-3)
 
