@@ -29,7 +29,7 @@ from sklearn_dpsearch.privacy._types import Array
 from sklearn_dpsearch.privacy.count_distributions.base import Capped
 from sklearn_dpsearch.privacy.count_distributions.negative_binomial import TruncatedNegativeBinomial
 from sklearn_dpsearch.privacy.guarantees.values import ORDERS
-from sklearn_dpsearch.privacy.selection.published import ShiftedProfile, least, renyi_any_distribution, split
+from sklearn_dpsearch.privacy.selection.published import least, renyi_any_distribution, shifted, split
 
 Kind = TypeVar("Kind")
 
@@ -116,7 +116,7 @@ def profile_negative_binomial(one_run: Guarantee, count: CountDistribution) -> G
         least: Array = (distribution.eta + 1) * np.log(np.exp(first) + odds * one_run.delta_at(first))
         return least
 
-    return ProfileDP(profile=ShiftedProfile(one_run, distribution.mean, least(shift)), neighboring=one_run.neighboring)
+    return shifted(one_run, distribution.mean, least(shift))
 
 
 def approx_profile_negative_binomial(one_run: Guarantee, count: CountDistribution) -> Guarantee:
@@ -166,8 +166,7 @@ def profile_poisson(one_run: Guarantee, count: CountDistribution) -> Guarantee:
     """δ(ε) ≤ m·δ_Q(ε − m·δ_Q(0)). KRW24 Corollary 5.8 with ε₁ = 0, its best choice, for Poisson K."""
     unconditioned, scale = split(count)
     distribution = of_kind(unconditioned, Poisson, "a Poisson distribution")
-    profile = ShiftedProfile(one_run, distribution.mean * scale, distribution.mean * one_run.delta_at(0.0))
-    return ProfileDP(profile=profile, neighboring=one_run.neighboring)
+    return shifted(one_run, distribution.mean * scale, distribution.mean * one_run.delta_at(0.0))
 
 
 #: Every bound of this file by its name in the papers.

@@ -394,8 +394,8 @@ MUTANTS = [
         name="δ not multiplied",
         mistake="The binomial bound's δ is one run's, not the mean number of runs times it.",
         file="privacy/selection/published.py",
-        old="ShiftedProfile(one_run, distribution.mean * scale, smallest)",
-        new="ShiftedProfile(one_run, 1.0, smallest)",
+        old="shifted(one_run, distribution.mean * scale, smallest)",
+        new="shifted(one_run, 1.0, smallest)",
         tests=("privacy/selection/test_best_of_published.py::test_corollary_5_8_is_the_limit_of_theorem_5_7",),
     ),
     Mutant(

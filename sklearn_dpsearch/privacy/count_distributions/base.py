@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import mpmath
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import integrate
 
-from .._cached_property import cached_property
+from .._cached_property import cached_property, fields_alone, set_fields
 from .._checks import as_numbers, check_kind, plain_number, plain_numbers, require
 from .._types import Array, ArrayLike
 from .inverse_cdf import RandomBits, Steps, draw, quantile, steps_of
@@ -158,12 +158,7 @@ class CountDistribution(ABC):
         """Table for drawing K. It depends on the distribution alone, so a kept table reveals no draw."""
         return steps_of(self)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """State of the fields only; cached values are computed again."""
-        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+    __getstate__, __setstate__ = fields_alone, set_fields
 
     def at_least_one(self) -> CountDistribution:
         """This distribution given K ≥ 1."""

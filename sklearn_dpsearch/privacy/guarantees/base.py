@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, TypeAlias, overload
 
 import numpy as np
 
 from ...errors import MixedNeighborsError, PrivacyError
-from .._cached_property import cached_property
+from .._cached_property import cached_property, fields_alone, set_fields
 from .._checks import as_numbers, check_kind, check_neighboring, plain_numbers, require
 from .._types import Array, ArrayLike, Neighboring, Numbers
 from ..numerics import basic_mechanisms
@@ -183,12 +183,7 @@ class Guarantee(Risk):
         """
         return {"version": VERSION, **written(self)}
 
-    def __getstate__(self) -> dict[str, Any]:
-        """State of the fields only; cached values are computed again."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+    __getstate__, __setstate__ = fields_alone, set_fields
 
 
 def check_parts(whole: Guarantee, **parts: object) -> None:

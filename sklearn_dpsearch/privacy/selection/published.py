@@ -8,7 +8,7 @@ cover.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import optimize, special
@@ -80,18 +80,6 @@ def approx_negative_binomial(one_run: Guarantee, count: CountDistribution) -> Ap
     return ApproxDP(epsilon=(2 + count.eta) * one_run.epsilon, delta=delta, neighboring=one_run.neighboring)
 
 
-@dataclass(frozen=True)
-class ApproxRenyiProfile:
-    """δ₀ + δ(ε) of a Rényi bound: the profile of δ₀-approximate Rényi DP."""
-
-    delta: float
-    order: float
-    epsilon: float
-
-    def __call__(self, epsilon: Array) -> Array:
-        return self.delta + basic_mechanisms.delta_of_renyi(np.array([self.order]), np.array([self.epsilon]), epsilon)
-
-
 def approx_poisson(one_run: Guarantee, count: CountDistribution) -> ProfileDP | None:
     r"""δ'-approximate (λ, ε')-Rényi DP, λ = 1 + 1/(e^{ε₀} − 1), ε' = ε₀ + (e^{ε₀} − 1)·log m, δ' = 1 − e^{−mδ₀}.
 
@@ -101,21 +89,23 @@ def approx_poisson(one_run: Guarantee, count: CountDistribution) -> ProfileDP | 
         return None
     odds = np.expm1(one_run.epsilon)
     failed = -np.expm1(-count.mean * one_run.delta) * (1.0 + ROUNDING)
-    profile = ApproxRenyiProfile(failed, 1 + 1 / odds, one_run.epsilon + odds * np.log(count.mean))
+    curve = np.array([1 + 1 / odds]), np.array([one_run.epsilon + odds * np.log(count.mean)])
+    profile = partial(_with_failures, failed, partial(basic_mechanisms.delta_of_renyi, *curve))
     return ProfileDP(profile=profile, neighboring=one_run.neighboring)
 
 
-@dataclass(frozen=True)
-class ShiftedProfile:
+def _with_failures(failed: float, profile: Callable[[Array], Array], epsilon: Array) -> Array:
+    return failed + profile(epsilon)
+
+
+def shifted(base: Guarantee, factor: float, shift: float) -> ProfileDP:
     """δ(ε) = factor·δ_Q(ε − shift), the form of the KRW24 bounds; 1 where ε < shift."""
+    return ProfileDP(profile=partial(_shifted, base, factor, shift), neighboring=base.neighboring)
 
-    base: Guarantee
-    factor: float
-    shift: float
 
-    def __call__(self, epsilon: Array) -> Array:
-        moved = self.base.delta_at(np.maximum(epsilon - self.shift, 0.0))
-        return np.where(epsilon >= self.shift, np.minimum(self.factor * moved, 1.0), 1.0)
+def _shifted(base: Guarantee, factor: float, shift: float, epsilon: Array) -> Array:
+    moved = base.delta_at(np.maximum(epsilon - shift, 0.0))
+    return np.where(epsilon >= shift, np.minimum(factor * moved, 1.0), 1.0)
 
 
 def least(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
@@ -145,10 +135,7 @@ def profile_binomial(one_run: Guarantee, count: CountDistribution) -> ProfileDP 
         return np.where(allowed, (n - 1) * np.log(1 - p + p * (np.exp(first) + delta)), np.inf)
 
     smallest = least(shift)
-    if not np.isfinite(smallest):
-        return None
-    profile = ShiftedProfile(one_run, distribution.mean * scale, smallest)
-    return ProfileDP(profile=profile, neighboring=one_run.neighboring)
+    return shifted(one_run, distribution.mean * scale, smallest) if np.isfinite(smallest) else None
 
 
 #: Every bound on the best of K runs by the name under which it is reported.
