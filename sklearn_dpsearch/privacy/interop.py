@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from ..errors import UnknownGuaranteeError
-from ._checks import require
+from ._checks import require, require_whole
 from ._types import Neighboring
 from .count_distributions.base import CountDistribution
 from .count_distributions.distributions import Poisson
@@ -86,7 +86,7 @@ def _composed(event: Any, neighboring: Neighboring) -> Guarantee:
 
 def _self_composed(event: Any, neighboring: Neighboring) -> Guarantee:
     one, count = from_event(event.event, neighboring), event.count
-    require(float(count).is_integer() and count >= 0, "an integer count >= 0", count=count)
+    require_whole(0, count=count)
     if count == 0:
         return PureDP(epsilon=0.0, neighboring=neighboring)
     if type(one) is DPSGD:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -107,7 +108,7 @@ def test_a_constant_proves_nothing() -> None:
 def test_a_result_reads_well_and_goes_into_json() -> None:
     yes, no = response(2.0, 200, np.random.default_rng(0))
     found = lower_bound(yes.tolist(), no.tolist())
-    assert json.loads(json.dumps(found.to_dict()))["epsilon_lower"] == found.epsilon_lower
+    assert json.loads(json.dumps(asdict(found)))["epsilon_lower"] == found.epsilon_lower
     assert repr(found).startswith("AuditResult(epsilon_lower=")
     assert "happened in" in str(found)
     assert "outcome in {" in found.event

@@ -150,8 +150,8 @@ MUTANTS = [
         name="errors of a transform not counted",
         mistake="What a fast Fourier transform may get wrong is not added to the masses.",
         file="privacy/numerics/grid_sums.py",
-        old="np.maximum(around[index % size], 0.0) + error)",
-        new="np.maximum(around[index % size], 0.0) + 0.0 * error)",
+        old="np.maximum(around[index % around.size], 0.0) + error)",
+        new="np.maximum(around[index % around.size], 0.0) + 0.0 * error)",
         tests=(
             "privacy/numerics/test_convolution.py::test_every_tilt_bounds_every_mass_whatever_goes_around_the_circle",
         ),
@@ -160,8 +160,8 @@ MUTANTS = [
         name="tilt undone the wrong way",
         mistake="Masses that were tilted by e^{θL} are multiplied by e^{θL} again.",
         file="privacy/numerics/grid_sums.py",
-        old="for step in steps) - tilt * index\n",
-        new="for step in steps) + tilt * index\n",
+        old="back = log_moment - tilt * index\n",
+        new="back = log_moment + tilt * index\n",
         tests=(
             "privacy/numerics/test_convolution.py::test_every_tilt_bounds_every_mass_whatever_goes_around_the_circle",
         ),

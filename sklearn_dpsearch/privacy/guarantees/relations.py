@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_kind, plain_number, require
+from .._checks import check_kind, require, require_whole
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.exact_numbers import float_above
@@ -257,8 +257,7 @@ def for_group(guarantee: Guarantee | Statement, records: int) -> Guarantee:
     PureDP(neighboring='add_remove', epsilon=1.0)
     """
     found = as_guarantee(guarantee)
-    plain_number("records", records)
-    require(float(records).is_integer() and records >= 1, "an integer records >= 1", records=records)
+    require_whole(1, records=records)
     if records == 1 or isinstance(found, NonPrivate):
         return found
     if type(found) in MULTIPLIED:
@@ -281,8 +280,8 @@ class OfGroup(Guarantee):
     records: int
 
     def _check(self) -> None:
-        whole = float(self.records).is_integer() and 2 <= self.records <= MOST_RECORDS
-        require(whole, f"an integer records from 2 to {MOST_RECORDS}", records=self.records)
+        require_whole(2, records=self.records)
+        require(self.records <= MOST_RECORDS, f"at most {MOST_RECORDS} records", records=self.records)
         check_parts(self, one_record=self.one_record)
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import PrivacyError
 from .._cached_property import cached_property
-from .._checks import as_numbers, check_kind, require
+from .._checks import as_numbers, check_kind, require, require_whole
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, connect_the_dots, symmetric
@@ -233,7 +233,7 @@ class DPSGD(Guarantee):
             0 < self.noise_multiplier < np.inf, "0 < noise_multiplier < inf", noise_multiplier=self.noise_multiplier
         )
         require(0 < self.sample_rate <= 1, "0 < sample_rate <= 1", sample_rate=self.sample_rate)
-        require(self.steps >= 0 and float(self.steps).is_integer(), "an integer steps >= 0", steps=self.steps)
+        require_whole(0, steps=self.steps)
         require(self.steps <= MOST_STEPS, f"at most {MOST_STEPS:g} steps", steps=self.steps)
 
     @property

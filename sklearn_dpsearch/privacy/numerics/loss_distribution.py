@@ -254,6 +254,14 @@ def on_grid(pld: LossDistribution, interval: float) -> tuple[int, Array]:
     return first, np.asarray(masses, dtype=float)
 
 
+def coarser(pld: LossDistribution, interval: float) -> LossDistribution:
+    """Spread of a distribution onto multiples of ``interval``: never less loss."""
+    first, masses = on_grid(pld, interval)
+    kept = masses > 0
+    losses = np.asarray(interval * (first + np.flatnonzero(kept)), dtype=float)
+    return LossDistribution(losses, masses[kept], pld.infinity, pld.minus_infinity)
+
+
 def on_points(pld: LossDistribution, points: Array) -> Array:
     """Masses of a distribution spread onto rising points, the first at most its lowest loss and the last above all."""
     below = np.searchsorted(points, pld.losses, side="right") - 1
