@@ -220,8 +220,8 @@ MUTANTS = [
         name="average of the epsilons",
         mistake="A search over candidates with different ε is charged as if none of them had more than the average.",
         file="privacy/guarantees/composition.py",
-        old="return None if None in pure else max(pure)",
-        new="return None if None in pure else sum(pure) / len(pure)",
+        old='_if_all_pure(max)\n\n    def renyi(self, order: ArrayLike) -> Array:\n        """log',
+        new='_if_all_pure(np.mean)\n\n    def renyi(self, order: ArrayLike) -> Array:\n        """log',
         tests=("privacy/selection/test_pure_mixtures.py::test_exact_form_agrees_with_all_orders_of_two_candidates",),
     ),
     Mutant(
@@ -411,8 +411,8 @@ MUTANTS = [
         name="maximum for sum",
         mistake="The composition of pure guarantees costs the largest ε.",
         file="privacy/guarantees/composition.py",
-        old="else _sum_above(pure)  # type: ignore[arg-type]",
-        new="else max(pure)  # type: ignore[arg-type]",
+        old="self._if_all_pure(_sum_above)",
+        new="self._if_all_pure(max)",
         tests=("privacy/guarantees/test_composition.py::test_pure_guarantees_add_up_at_delta_zero_and_gain_above",),
     ),
     Mutant(
@@ -441,8 +441,8 @@ MUTANTS = [
         name="average ε of a mixture",
         mistake="A random one of several ε-DP mechanisms is said to cost the average ε.",
         file="privacy/guarantees/composition.py",
-        old="return None if None in pure else max(pure)  # type: ignore[type-var]",
-        new="return None if None in pure else sum(pure) / len(pure)  # type: ignore[arg-type]",
+        old='_if_all_pure(max)\n\n    def renyi(self, order: ArrayLike) -> Array:\n        """log',
+        new='_if_all_pure(np.mean)\n\n    def renyi(self, order: ArrayLike) -> Array:\n        """log',
         tests=(
             "privacy/guarantees/test_composition.py::test_one_of_several_pure_mechanisms_is_as_bad_as_the_worst_where_nothing_may_fail",
         ),
