@@ -182,7 +182,7 @@ def audit_one_run(
     >>> def count(model, canaries, targets):
     ...     return model.counts_
     >>> found = audit_one_run(Histogram(), np.zeros((5, 500)), None, np.eye(500), score=count)
-    >>> found.consistent, 2 < found.epsilon_lower < 4
+    >>> found.consistent, found.epsilon_lower > 2
     (False, True)
     """
     check_levels(0.0 if delta is None else delta, confidence)
