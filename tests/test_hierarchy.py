@@ -32,7 +32,7 @@ DEFAULTS = {
     # of a largest loss alone
     "_LargestLoss": {"_pair"},
     # parameters of several guarantees at once, checked by each part
-    "_Several": {"_check"},
+    "_SeveralMechanisms": {"_check"},
     "_TuneThenTrain": {"_check"},
     # what most searches do
     "Strategy": {"dry", "scorer", "split"},

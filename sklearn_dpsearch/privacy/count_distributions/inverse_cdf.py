@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import mpmath
 import numpy as np
@@ -13,8 +13,8 @@ import numpy as np
 from .._types import Array
 from ..numerics.inversion import bracket, narrowed, whole_mean, within
 
-if TYPE_CHECKING:
-    from .base import CountDistribution
+#: A ``CountDistribution``, whose file imports this one.
+Distribution: TypeAlias = Any
 
 #: Steps of a table at first and at most; it ends where less than NEGLIGIBLE is left.
 FIRST_STEPS, MOST_STEPS, NEGLIGIBLE = 2**10, 2**20, 1e-9
@@ -53,7 +53,7 @@ class Steps:
         return self.first + int(self.values.searchsorted(at))
 
 
-def steps_of(distribution: CountDistribution) -> Steps:
+def steps_of(distribution: Distribution) -> Steps:
     """The table of a distribution: from the lowest K or, where a large mean is far from it, from below the mean."""
     first = distribution.lowest
     if distribution.mean >= MOST_STEPS // 2 and distribution.pmf(first) < distribution.pmf(int(distribution.mean)):
@@ -78,7 +78,7 @@ def _goes_on(values: Array, first: int, highest: float, margin: float) -> bool:
     )
 
 
-def draw(distribution: CountDistribution, steps: Steps, bits: int) -> int:
+def draw(distribution: Distribution, steps: Steps, bits: int) -> int:
     """K from 256 random bits: the smallest k with P[K ≤ k] ≥ (bits + 1/2)/2^256."""
     at = (2 * bits + 1) / 2**257  # Python divides integers with one rounding
     found = steps.deciding(at)
@@ -88,13 +88,13 @@ def draw(distribution: CountDistribution, steps: Steps, bits: int) -> int:
         return _search(distribution, 1 - (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256, steps.near(at))
 
 
-def quantile(distribution: CountDistribution, steps: Steps, p: float) -> int:
+def quantile(distribution: Distribution, steps: Steps, p: float) -> int:
     """Smallest k with P[K ≤ k] ≥ p, in 160-bit arithmetic."""
     with mpmath.workprec(160):
         return _search(distribution, 1 - mpmath.mpf(p), steps.near(p))
 
 
-def _search(distribution: CountDistribution, tail: Any, start: int) -> int:
+def _search(distribution: Distribution, tail: Any, start: int) -> int:
     """Smallest k with P[K > k] ≤ ``tail``, by doubling steps away from ``start``, then by bisection."""
     lowest, start = distribution.lowest, max(start, distribution.lowest)
     steps = (2**i - 1 for i in count(1))

@@ -131,7 +131,7 @@ def _sum_above(numbers: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Several(Guarantee):
+class _SeveralMechanisms(Guarantee):
     """Several mechanisms, under one relation."""
 
     parts: tuple[Guarantee, ...]
@@ -153,7 +153,7 @@ class _Several(Guarantee):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Composition(_Several):
+class Composition(_SeveralMechanisms):
     """Adaptive composition of several mechanisms."""
 
     @property
@@ -215,7 +215,7 @@ def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], w
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mixture(_Several):
+class Mixture(_SeveralMechanisms):
     """One of several mechanisms, drawn from a public distribution."""
 
     weights: tuple[float, ...]
@@ -282,7 +282,7 @@ def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Envelope(_Several):
+class Envelope(_SeveralMechanisms):
     """The worst of several mechanisms at each ε."""
 
     @property
