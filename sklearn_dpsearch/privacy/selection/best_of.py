@@ -247,8 +247,8 @@ class BestOf(SmallestOf, _OfManyRuns):
 
     @property
     def _in_pair(self) -> list[Guarantee]:
-        """All bounds but Theorem 5, which is known at few ε."""
-        return [one for one in self.bounds.values() if not isinstance(one, TheoremFive)]
+        """All bounds but Theorem 5, which is known at few ε, and the largest loss, which Theorem 1 has too."""
+        return [one for one in self.bounds.values() if not isinstance(one, (TheoremFive, PureDP))]
 
     def _pair(self) -> DominatingPair:
         first, *rest = self._in_pair
