@@ -17,6 +17,7 @@ CEILINGS = {
     ".": 115,
     "_disk": 300,
     "_process": 255,
+<<<<<<< HEAD
     "adapters": 1_525,
     "audit": 1_220,
     "boosting": 1_775,
@@ -25,6 +26,16 @@ CEILINGS = {
     "nets": 5_050,
     "preprocessing": 840,
     "privacy": 6_075,
+=======
+    "adapters": 1_535,
+    "audit": 1_160,
+    "boosting": 1_800,
+    "data": 455,
+    "ledger": 645,
+    "nets": 5_555,
+    "preprocessing": 835,
+    "privacy": 5_490,
+>>>>>>> privacy
     "report": 825,
     "scoring": 1_225,
     "search": 5_120,

@@ -2,13 +2,14 @@ r"""Published bounds for the best of K runs that are never smaller than those of
 
 PS22: Papernot & Steinke, ICLR 2022. KRW24: Koskela, Redberg & Wang, ICML 2024. f is the generating function of K, λ a
 Rényi order, m = E K, and η, γ are the parameters of the truncated negative binomial distribution. Published bounds that
-are the smallest in some case are in ``sklearn_dpsearch/privacy/selection/best_of_published.py``.
+are the smallest in some case are in ``sklearn_dpsearch/privacy/selection/published.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,22 +21,42 @@ from sklearn_dpsearch.privacy import (
     Guarantee,
     Poisson,
     ProfileDP,
+    PureDP,
     RenyiDP,
     best_of,
 )
 from sklearn_dpsearch.privacy._types import Array
 from sklearn_dpsearch.privacy.count_distributions.base import Capped
+from sklearn_dpsearch.privacy.count_distributions.negative_binomial import TruncatedNegativeBinomial
 from sklearn_dpsearch.privacy.guarantees.values import ORDERS
-from sklearn_dpsearch.privacy.selection.best_of_published import (
-    NotApplicable,
-    ShiftedProfile,
-    least,
-    need,
-    negative_binomial,
-    of_kind,
-    renyi_any_distribution,
-    split,
-)
+from sklearn_dpsearch.privacy.selection.published import least, renyi_any_distribution, shifted, split
+
+Kind = TypeVar("Kind")
+
+
+class NotApplicable(ValueError):
+    """A published bound does not cover this combination of base guarantee and distribution of K."""
+
+
+def need(condition: bool, what: str) -> None:
+    if not condition:
+        raise NotApplicable(f"This bound needs {what}.")
+
+
+def of_kind(value: object, kind: type[Kind], what: str) -> Kind:
+    """Return the guarantee or distribution if it is of the kind that a theorem needs."""
+    need(isinstance(value, kind), what)
+    return value
+
+
+def negative_binomial(count: CountDistribution) -> TruncatedNegativeBinomial:
+    return of_kind(count, TruncatedNegativeBinomial, "a negative binomial distribution")
+
+
+def pure_negative_binomial(one_run: Guarantee, count: CountDistribution) -> Guarantee:
+    """(2 + η)·ε. PS22 Corollary 3 (KRW24 Corollary 5.3; η = 1 is Liu & Talwar 2019)."""
+    distribution, epsilon = negative_binomial(count), of_kind(one_run.pure_epsilon, float, "a pure base")
+    return PureDP(epsilon=(2 + distribution.eta) * epsilon, neighboring=one_run.neighboring)
 
 
 def renyi_negative_binomial(one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS) -> Guarantee:
@@ -78,7 +99,7 @@ def renyi_capped(one_run: Guarantee, count: CountDistribution, orders: Array = O
     capped = of_kind(count, Capped, "a capped distribution of K")
     free, allowed = capped.distribution, np.arange(capped.most + 1)
     within, work = float(np.sum(free.pmf(allowed))), float(np.sum(free.pmf(allowed) * allowed))
-    base = renyi_any_distribution(one_run, free, orders)
+    base = of_kind(renyi_any_distribution(one_run, free, orders), RenyiDP, "a Rényi curve and P[K = 1] > 0")
     extra = -np.log(within) / (orders - 1) + np.log(free.mean / work)
     return RenyiDP(orders=orders, epsilons=base.epsilons + extra, neighboring=one_run.neighboring)
 
@@ -95,7 +116,7 @@ def profile_negative_binomial(one_run: Guarantee, count: CountDistribution) -> G
         least: Array = (distribution.eta + 1) * np.log(np.exp(first) + odds * one_run.delta_at(first))
         return least
 
-    return ProfileDP(profile=ShiftedProfile(one_run, distribution.mean, least(shift)), neighboring=one_run.neighboring)
+    return shifted(one_run, distribution.mean, least(shift))
 
 
 def approx_profile_negative_binomial(one_run: Guarantee, count: CountDistribution) -> Guarantee:
@@ -145,12 +166,12 @@ def profile_poisson(one_run: Guarantee, count: CountDistribution) -> Guarantee:
     """δ(ε) ≤ m·δ_Q(ε − m·δ_Q(0)). KRW24 Corollary 5.8 with ε₁ = 0, its best choice, for Poisson K."""
     unconditioned, scale = split(count)
     distribution = of_kind(unconditioned, Poisson, "a Poisson distribution")
-    profile = ShiftedProfile(one_run, distribution.mean * scale, distribution.mean * one_run.delta_at(0.0))
-    return ProfileDP(profile=profile, neighboring=one_run.neighboring)
+    return shifted(one_run, distribution.mean * scale, distribution.mean * one_run.delta_at(0.0))
 
 
 #: Every bound of this file by its name in the papers.
 THEOREMS: dict[str, Callable[[Guarantee, CountDistribution], Guarantee]] = {
+    "PS22 Corollary 3": pure_negative_binomial,
     "PS22 Theorem 2": renyi_negative_binomial,
     "PS22 Corollary 4": zcdp_negative_binomial,
     "PS22 Lemma 22": renyi_capped,

@@ -32,8 +32,8 @@ from sklearn_dpsearch.privacy import (
     witness,
 )
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
-from sklearn_dpsearch.privacy.selection import best_of_published
-from sklearn_dpsearch.privacy.selection.subset_published import INTEGER_ORDERS, renyi_all, renyi_rest
+from sklearn_dpsearch.privacy.selection import published
+from sklearn_dpsearch.privacy.selection.published import INTEGER_ORDERS, renyi_all, renyi_rest
 
 DELTA = 1e-5
 RUN = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
@@ -44,7 +44,7 @@ FEW = FRACTIONS[[0, 1, 4, 7, 9]]
 
 def published_bound(mean: float, fraction: float, train_on: str) -> float:
     """ε of the paper: Rényi curves all the way."""
-    tune = best_of_published.renyi_poisson(RENYI, Poisson(mean), INTEGER_ORDERS)
+    tune = published.renyi_poisson(RENYI, Poisson(mean), INTEGER_ORDERS)
     bound = renyi_rest if train_on == "rest" else renyi_all
     return float(bound(tune, RENYI, fraction).epsilon_at(DELTA))
 
@@ -76,7 +76,7 @@ def certain(distribution: CountDistribution, fraction: float) -> float:
 def figure_1(mean: float, fractions: np.ndarray) -> Curves:
     """Curves (q, ε) of both variants, with the floors."""
     poisson, geometric = Poisson(mean), Geometric(mean)
-    whole = np.full(fractions.size, best_of_published.renyi_poisson(RENYI, poisson, INTEGER_ORDERS).epsilon_at(DELTA))
+    whole = np.full(fractions.size, published.renyi_poisson(RENYI, poisson, INTEGER_ORDERS).epsilon_at(DELTA))
     return {
         "search on all records, PS22": (fractions, whole),
         "variant 1, KK23": (fractions, np.array([published_bound(mean, q, "rest") for q in fractions])),

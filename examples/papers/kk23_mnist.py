@@ -36,8 +36,7 @@ from sklearn.model_selection import train_test_split
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.nets import DPMLPClassifier
 from sklearn_dpsearch.privacy import DPSGD, CountDistribution, GaussianDP, Geometric, Guarantee, Poisson, RenyiDP
-from sklearn_dpsearch.privacy.selection import best_of_published
-from sklearn_dpsearch.privacy.selection.subset_published import INTEGER_ORDERS, renyi_all, renyi_rest
+from sklearn_dpsearch.privacy.selection.published import INTEGER_ORDERS, renyi_all, renyi_poisson, renyi_rest
 
 DELTA, FRACTION, RATE = 1e-5, 0.1, 0.0213
 Records = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -107,7 +106,7 @@ def settings(full: bool, largest: float) -> dict[str, Setting]:
 def published(run: Guarantee, distribution: Poisson, bound: Callable[..., Guarantee] | None) -> float:
     """ε by Rényi curves: of the search, or of tuning on a subset and training."""
     curve = RenyiDP(orders=INTEGER_ORDERS, epsilons=run.renyi(INTEGER_ORDERS))
-    tune = best_of_published.renyi_poisson(curve, distribution, INTEGER_ORDERS)
+    tune = renyi_poisson(curve, distribution, INTEGER_ORDERS)
     return float((tune if bound is None else bound(tune, curve, FRACTION)).epsilon_at(DELTA))
 
 

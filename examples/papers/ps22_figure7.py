@@ -36,8 +36,8 @@ from sklearn_dpsearch.privacy import (
     RenyiDP,
     best_of,
 )
-from sklearn_dpsearch.privacy.selection import best_of_published
-from sklearn_dpsearch.privacy.selection.subset_published import INTEGER_ORDERS
+from sklearn_dpsearch.privacy.selection import published
+from sklearn_dpsearch.privacy.selection.published import INTEGER_ORDERS
 
 DELTA, CANDIDATES = 1e-6, 400
 RUN = DPSGD(noise_multiplier=1.1, sample_rate=256 / 60_000, steps=60 * 60_000 // 256)
@@ -77,7 +77,7 @@ def expected_best(distribution: CountDistribution, sorted_accuracies: np.ndarray
 def theirs(distribution: CountDistribution) -> Guarantee:
     """Theorem 2 of the paper, or Theorem 6 for the Poisson distribution: a Rényi curve."""
     if isinstance(distribution, Poisson):
-        return best_of_published.renyi_poisson(RENYI, distribution, ORDERS)
+        return published.renyi_poisson(RENYI, distribution, ORDERS)
     return _bounds.renyi_negative_binomial(RENYI, distribution, ORDERS)
 
 

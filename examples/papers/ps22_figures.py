@@ -22,12 +22,13 @@ from sklearn_dpsearch.privacy import (
     Fixed,
     GaussianDP,
     Geometric,
+    Guarantee,
     Logarithmic,
     NegativeBinomial,
     Poisson,
     best_of,
 )
-from sklearn_dpsearch.privacy.selection import best_of_published
+from sklearn_dpsearch.privacy.selection import published
 
 RHO, DELTA = 0.1, 1e-6
 BASE = GaussianDP(mu=(2 * RHO) ** 0.5)
@@ -44,11 +45,11 @@ MEANS = np.unique(np.round(np.geomspace(2, 1000, 13)))
 ORDERS = np.linspace(1.5, 50, 98)
 
 
-def renyi_bound(distribution: CountDistribution) -> best_of_published.Guarantee:
+def renyi_bound(distribution: CountDistribution) -> Guarantee:
     """The paper's bound for a 0.1-zCDP run: Theorem 2 (of which Corollary 4 is a case), or 6 for Poisson."""
     fine = 1 + np.geomspace(0.05, 2000, 600)
     if isinstance(distribution, Poisson):
-        return best_of_published.renyi_poisson(ZCDP(rho=RHO), distribution, fine)  # the Rényi curve gives (ε̂, δ̂) too
+        return published.renyi_poisson(ZCDP(rho=RHO), distribution, fine)  # the Rényi curve gives (ε̂, δ̂) too
     return _bounds.renyi_negative_binomial(ZCDP(rho=RHO), distribution, fine)
 
 

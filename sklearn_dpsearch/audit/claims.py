@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
 from ..adapters import training_run
-from ..privacy import (
-    DPSGD,
-    ZCDP,
-    GaussianDP,
-    Guarantee,
-    MissingDeltaError,
-    PrivacyError,
-    PureDP,
-    UnknownGuaranteeError,
-)
+from ..privacy import Guarantee, MissingDeltaError, PrivacyError, UnknownGuaranteeError, as_replace_one
 from ..privacy._checks import check_neighboring
 from ..privacy._types import Neighboring
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.spent import PrivacySpent
 from .right_guesses import ClaimedCurve
-
-#: Points of a statement's curve whose pairs make its curve for two steps.
-POINTS = 100
 
 
 @dataclass(frozen=True)
@@ -39,9 +26,7 @@ class Claim:
 
     def epsilon(self, steps: int) -> float | None:
         """ε at ``delta`` for data sets ``steps`` apart."""
-        if self.guarantee is None:
-            return None
-        return float(self.guarantee.epsilon_at(self.delta)) if steps == 1 else two_steps(self.guarantee, self.delta)
+        return None if self.guarantee is None else float(_across(self.guarantee, steps).epsilon_at(self.delta))
 
 
 class Search(Protocol):
@@ -129,45 +114,19 @@ def stated_curve(planned: Claim, spent: list[PrivacySpent], steps: int) -> Claim
     if not claims:
         return None
     own = np.array([claim.epsilon(steps) for claim in claims])
-    curves = [_curve(guarantee, steps) for guarantee in dict.fromkeys(claim.guarantee for claim in claims)]
-    curves.append(ClaimedCurve(own, np.full(len(own), planned.delta)))
-    return ClaimedCurve(np.concatenate([c.epsilons for c in curves]), np.concatenate([c.deltas for c in curves]))
+    different = dict.fromkeys(claim.guarantee for claim in claims if claim.guarantee is not None)
+    curves = [_across(guarantee, steps)._trade_off for guarantee in different]
+    return ClaimedCurve(
+        np.concatenate([own, *(curve.epsilons for curve in curves)]),
+        np.concatenate([np.full(len(own), planned.delta), *(curve.deltas for curve in curves)]),
+    )
+
+
+def _across(guarantee: Guarantee, steps: int) -> Guarantee:
+    """Implied guarantee for data sets one or two steps apart; a record that is blanked twice is one that is changed."""
+    return guarantee if steps == 1 else as_replace_one(guarantee)
 
 
 def _all(planned: Claim, spent: list[PrivacySpent]) -> list[Claim]:
     stated = [one.guarantee for one in spent if one.neighboring == planned.neighboring]
     return [planned, *(replace(planned, guarantee=guarantee) for guarantee in stated)]
-
-
-#: Kind of guarantee ↦ implied guarantee for data sets two steps apart.
-TWICE: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
-    PureDP: lambda given: PureDP(epsilon=2 * given.epsilon, neighboring=given.neighboring),
-    GaussianDP: lambda given: GaussianDP(mu=2 * given.mu, neighboring=given.neighboring),
-    ZCDP: lambda given: ZCDP(rho=4 * given.rho, neighboring=given.neighboring),
-    DPSGD: lambda given: replace(given, neighboring="replace_one"),
-}
-
-
-def two_steps(guarantee: Guarantee, delta: float) -> float:
-    """ε for data sets two steps apart: the smallest ε₁ + ε₂ that was found with δ(ε₁) + e^{ε₁}·δ(ε₂) ≤ δ."""
-    if type(guarantee) in TWICE:
-        return float(TWICE[type(guarantee)](guarantee).epsilon_at(delta))
-    if guarantee.pure_epsilon is not None and delta == 0:
-        return 2.0 * guarantee.pure_epsilon
-    shares = np.geomspace(1e-3, 0.9, 12)
-    firsts = guarantee.epsilon_at(delta * shares)
-    seconds = guarantee.epsilon_at(delta * (1.0 - shares) * np.exp(-firsts))
-    return float(np.min(firsts + seconds))
-
-
-def _curve(guarantee: Any, steps: int) -> ClaimedCurve:
-    """Pairs (ε, δ) for data sets ``steps`` apart; two pairs for one step make one for two steps."""
-    if steps == 2 and type(guarantee) in TWICE:
-        return _curve(TWICE[type(guarantee)](guarantee), 1)
-    points = guarantee._trade_off
-    if steps == 1:
-        return ClaimedCurve(points.epsilons, points.deltas)
-    some = np.unique(np.linspace(0, len(points.epsilons) - 1, POINTS).astype(int))
-    epsilons, deltas = points.epsilons[some], points.deltas[some]
-    both = epsilons[:, None] + epsilons, deltas[:, None] + np.exp(epsilons)[:, None] * deltas
-    return ClaimedCurve(both[0][both[1] < 1.0], both[1][both[1] < 1.0])

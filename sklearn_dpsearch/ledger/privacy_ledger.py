@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import os
 import uuid
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 from .._version import __version__
 from ..privacy import Guarantee, PrivacyError
+from ..privacy._checks import plain_number
 from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.spent import Component, PrivacySpent
 from . import ledger_file
@@ -31,6 +31,7 @@ SETTLED = (
     "released. Where going on was decided by looking, the budget counts, and not this smaller number."
 )
 UPWARDS = "Entries for persons count for a record that is replaced: then a person's records are replaced by others."
+CARRIED_OVER = "Entries under {} neighbours are stated under {}: the number of records is public."
 
 
 class Seen:
@@ -107,7 +108,12 @@ class PrivacyLedger:
         self._label = ""
         self._seen = Seen()
         rules = None if policy is None else read_policy(policy)
-        found = self._opened(*budget_under(rules or {}, epsilon, delta, neighboring), rules)
+        if not os.path.exists(self.path):
+            header = self._new_header(*budget_under(rules or {}, epsilon, delta, neighboring), rules)
+            with ledger_file.locked(self._file):
+                if not os.path.exists(self.path):  # no other process was faster
+                    ledger_file.begin(self._file, header)
+        found = ledger_file.read(self._file)
         self._begun = found.header
         self._seen.note(found)
         self._check_same(epsilon=epsilon, delta=delta, neighboring=neighboring, policy=rules)
@@ -117,8 +123,7 @@ class PrivacyLedger:
     @property
     def epsilon(self) -> float:
         """The budget's ε."""
-        found: float | None = self._begun["epsilon"]
-        return math.inf if found is None else found
+        return math.inf if self._begun["epsilon"] is None else float(self._begun["epsilon"])
 
     @property
     def delta(self) -> float:
@@ -158,16 +163,6 @@ class PrivacyLedger:
             )
         self._seen.note(found)
         return found
-
-    def _opened(
-        self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None, policy: Policy | None
-    ) -> ledger_file.Pages:
-        """Content of the file, which is begun if it is missing."""
-        if not os.path.exists(self.path):
-            with ledger_file.locked(self._file):
-                if not os.path.exists(self.path):  # no other process was faster
-                    ledger_file.begin(self._file, self._new_header(epsilon, delta, neighboring, policy))
-        return ledger_file.read(self._file)
 
     def _new_header(
         self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None, policy: Policy | None
@@ -221,21 +216,22 @@ class PrivacyLedger:
         """
         entries, unit = self._counted()
         relation = relation_of(entries, self.neighboring)
-        rests_on = dict.fromkeys(text for entry in entries for text in entry.assumptions)
+        assumptions = [
+            *dict.fromkeys(text for entry in entries for text in entry.assumptions),
+            COMPLETE,
+            PARTS,
+            SETTLED,
+        ]
+        if unit == "record" and any(entry.unit != unit for entry in entries):
+            assumptions.append(UPWARDS)
+        if others := sorted({entry.guarantee.neighboring for entry in entries} - {relation}):
+            assumptions.append(CARRIED_OVER.format(" and ".join(others), relation))
+        parts = [Component(name=one.title, guarantee=stated_under(one.guarantee, relation)) for one in entries]
         return PrivacySpent(
             guarantee=total_of(entries, relation),
             delta=self.delta,
-            components=tuple(
-                Component(name=entry.title, guarantee=stated_under(entry.guarantee, relation)) for entry in entries
-            ),
-            assumptions=(
-                *rests_on,
-                COMPLETE,
-                PARTS,
-                SETTLED,
-                *_mixed(entries, unit),
-                *_carried_over(entries, relation),
-            ),
+            components=tuple(parts),
+            assumptions=tuple(assumptions),
             unit=unit,
             budget=self.epsilon if math.isfinite(self.epsilon) else None,
         )
@@ -282,42 +278,19 @@ class PrivacyLedger:
         BudgetExceededError
             If the total would be more than the budget. Nothing is entered then.
         """
-        delta: float | None = None
-        assumptions: tuple[str, ...] = ()
-        unit = "record"
-        if isinstance(guarantee, PrivacySpent):
-            delta, assumptions, unit = guarantee.delta, guarantee.assumptions, guarantee.unit
-        self._add(self._entry(BY_HAND, guarantee_in(guarantee), delta, assumptions, label, unit=unit))
+        self._add(BY_HAND, guarantee, label)
 
     def _spend_fit(self, name: str, spent: PrivacySpent, entry: str | None = None) -> None:
         """Enter a fit before its first use of a record; a fit resumed after a crash has its entry already."""
-        self._add(self._entry(name, spent.guarantee, spent.delta, spent.assumptions, entry_id=entry, unit=spent.unit))
+        self._add(name, spent, **({} if entry is None else {"id": entry}))
 
-    def _entry(
-        self,
-        name: str,
-        guarantee: Guarantee,
-        delta: float | None,
-        assumptions: tuple[str, ...],
-        label: str = "",
-        entry_id: str | None = None,
-        unit: str = "record",
-    ) -> Entry:
-        """Entry as it will be read from the file."""
-        new = Entry(
-            name=name,
-            label=_text(label or self._label),
-            guarantee=guarantee,
-            delta=delta,
-            assumptions=tuple(assumptions),
-            library=__version__,
-            unit=unit,
-            **({} if entry_id is None else {"id": entry_id}),
-        )
-        return read_entry(new.written())
-
-    def _add(self, entry: Entry) -> None:
+    def _add(self, name: str, spent: Guarantee | PrivacySpent, label: str = "", **stated: Any) -> None:
         """Check the budget and write an entry, as one step for all processes. An existing entry stays."""
+        if isinstance(spent, PrivacySpent):
+            stated |= {"delta": spent.delta, "assumptions": tuple(spent.assumptions), "unit": spent.unit}
+        label, guarantee = _text(label or self._label), guarantee_in(spent)
+        new = Entry(name=name, label=label, guarantee=guarantee, library=__version__, **stated)
+        entry = read_entry(new.written())  # as it will be read from the file
         if self._holds(entry, self.entries()):  # the slow part, before other processes have to wait
             return
         with ledger_file.locked(self._file):
@@ -379,26 +352,14 @@ class PrivacyLedger:
 
 def _check(epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> None:
     for name, value in (("epsilon", epsilon), ("delta", delta)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
-            raise TypeError(f"Found {name}={value!r} ({type(value).__name__}); a number is needed, e.g. {name}=1e-5.")
+        if value is not None:
+            plain_number(name, value)
     if epsilon is not None and not epsilon > 0:
         raise ValueError(f"Found epsilon={epsilon!r}; a budget above 0 is needed, e.g. epsilon=3.")
     if delta is not None and not 0 <= delta < 1:
         raise ValueError(f"Found delta={delta!r}; 0 <= delta < 1 is needed, well below 1 / number of records.")
     if neighboring is not None and neighboring not in NEIGHBORING:
         raise ValueError(f"Found neighboring={neighboring!r}; None or one of {NEIGHBORING} is needed.")
-
-
-def _carried_over(entries: tuple[Entry, ...], relation: Neighboring | None) -> tuple[str, ...]:
-    others = sorted({entry.guarantee.neighboring for entry in entries} - {relation})
-    told = (
-        f"Entries under {' and '.join(others)} neighbours are stated under {relation}: the number of records is public."
-    )
-    return (told,) if others else ()
-
-
-def _mixed(entries: tuple[Entry, ...], unit: str) -> tuple[str, ...]:
-    return (UPWARDS,) if unit == "record" and any(entry.unit != unit for entry in entries) else ()
 
 
 def _text(label: str) -> str:

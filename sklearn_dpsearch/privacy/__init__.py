@@ -28,11 +28,9 @@ from .count_distributions.distributions import Binomial, Fixed, FromPMF, Poisson
 from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
 from .dictionaries import from_dict
 from .guarantees.base import Guarantee
-from .guarantees.blank_record import as_zero_out
-from .guarantees.changed_record import as_replace_one
 from .guarantees.composition import compose, envelope, mixture
-from .guarantees.group import for_group
 from .guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
+from .guarantees.relations import as_replace_one, as_zero_out, for_group
 from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
 from .mechanisms.report_noisy_max import GumbelNoise
 from .selection.best_of import best_of

@@ -7,6 +7,7 @@ forked while another thread held it would wait for ever, and threads would wait 
 from __future__ import annotations
 
 import functools
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,3 +24,12 @@ else:
             if self.attrname not in kept:
                 kept[self.attrname] = self.func(instance)
             return kept[self.attrname]
+
+
+def fields_alone(value: Any) -> dict[str, Any]:
+    """State of a frozen dataclass for a pickle: its fields; cached values are computed again."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+def set_fields(value: Any, state: dict[str, Any]) -> None:
+    value.__dict__.update(state)

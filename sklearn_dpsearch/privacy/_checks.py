@@ -18,6 +18,13 @@ def require(condition: bool, expected: str, **found: object) -> None:
         raise ValueError(f"Expected {expected}, got {got}.")
 
 
+def require_whole(least: int, **found: Any) -> None:
+    """Raise unless each of these is a whole number of at least ``least``, of any numeric type."""
+    for name, value in found.items():
+        plain_number(name, value)
+        require(float(value).is_integer() and value >= least, f"an integer {name} >= {least}", **{name: value})
+
+
 def check_kind(name: str, value: object, kind: type, example: str) -> None:
     """Raise ``TypeError`` unless a value is of this kind."""
     if not isinstance(value, kind):

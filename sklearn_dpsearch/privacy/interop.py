@@ -1,4 +1,4 @@
-"""Exchange of guarantees with other accountants; see also ``ProfileDP.from_pld`` and ``RenyiDP``."""
+"""Guarantees of the events of ``dp_accounting``; see also ``ProfileDP.from_pld`` and ``RenyiDP``."""
 
 from __future__ import annotations
 
@@ -8,36 +8,18 @@ from fractions import Fraction
 from typing import Any
 
 from ..errors import UnknownGuaranteeError
-from ._checks import require
+from ._checks import require, require_whole
 from ._types import Neighboring
 from .count_distributions.base import CountDistribution
 from .count_distributions.distributions import Poisson
 from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
-from .guarantees.base import Guarantee, Statement, as_guarantee
+from .guarantees.base import Guarantee
 from .guarantees.composition import compose
 from .guarantees.pure import LaplaceDP, PureDP
 from .guarantees.values import DPSGD, GaussianDP, NonPrivate
 from .numerics.exact_numbers import float_above
-from .numerics.pld_conversion import pld_from_pair
 from .selection.best_of import best_of
 from .selection.subset import subset_then_train
-
-
-def to_pld(guarantee: Guarantee | Statement, interval: float = 1e-4) -> Any:
-    """A guarantee as a ``dp_accounting`` privacy loss distribution.
-
-    Parameters
-    ----------
-    guarantee : Guarantee or PrivacySpent
-    interval : float
-        Losses are rounded up to multiples of it.
-
-    Returns
-    -------
-    dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-        A pessimistic estimate.
-    """
-    return pld_from_pair(as_guarantee(guarantee).pair, interval)
 
 
 def from_event(event: Any, neighboring: Neighboring = "add_remove") -> Guarantee:
@@ -104,7 +86,7 @@ def _composed(event: Any, neighboring: Neighboring) -> Guarantee:
 
 def _self_composed(event: Any, neighboring: Neighboring) -> Guarantee:
     one, count = from_event(event.event, neighboring), event.count
-    require(float(count).is_integer() and count >= 0, "an integer count >= 0", count=count)
+    require_whole(0, count=count)
     if count == 0:
         return PureDP(epsilon=0.0, neighboring=neighboring)
     if type(one) is DPSGD:

@@ -12,14 +12,13 @@ from typing import Any, overload
 from ..errors import PrivacyError
 from ._types import Array, Neighboring, Numbers
 from .guarantees.base import Guarantee, Statement
-from .guarantees.group import for_group
+from .guarantees.relations import for_group
 from .guarantees.risk import Risk
 from .numerics.trade_off import TradeOff
 from .statement.numbers import plain, short_up, up
 from .statement.release import Release
 from .statement.report import Report
-from .statement.sections import budget_in_words, content_of, risk_in_words
-from .statement.theorems import COMPOSITION, searches
+from .statement.sections import COMPOSITION, budget_in_words, content_of, risk_in_words, searches
 
 
 @dataclass(frozen=True, kw_only=True)

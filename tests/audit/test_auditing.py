@@ -10,7 +10,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.audit import audit
-from sklearn_dpsearch.audit.claims import two_steps
+from sklearn_dpsearch.audit.claims import Claim
 from sklearn_dpsearch.privacy import (
     DPSGD,
     ZCDP,
@@ -181,16 +181,16 @@ def test_the_callers_word_that_zeros_count_for_nothing_makes_one_step() -> None:
     ],
 )
 def test_two_steps_cost_what_the_kind_of_guarantee_says(guarantee, twice) -> None:
-    assert two_steps(guarantee, 1e-6) == pytest.approx(twice)
+    assert Claim(guarantee, 1e-6, "zero_out").epsilon(2) == pytest.approx(twice)
 
 
 def test_two_steps_of_any_guarantee_cost_no_less_than_the_worst_case() -> None:
     """A Gaussian hidden in a composition: twice as far apart is a Gaussian with 2μ."""
     hidden = compose(GaussianDP(mu=0.5), PureDP(epsilon=1e-9))
-    assert two_steps(hidden, 1e-6) >= GaussianDP(mu=1.0).epsilon_at(1e-6)
-    assert two_steps(compose(PureDP(epsilon=1.0), PureDP(epsilon=0.5)), 0.0) == 3.0
-    assert two_steps(ApproxDP(epsilon=1.0, delta=1e-6), 1e-7) == np.inf
-    assert 1.99 < two_steps(ApproxDP(epsilon=1.0, delta=1e-6), 1e-5) < 2.2
+    assert Claim(hidden, 1e-6, "zero_out").epsilon(2) >= GaussianDP(mu=1.0).epsilon_at(1e-6)
+    assert Claim(compose(PureDP(epsilon=1.0), PureDP(epsilon=0.5)), 0.0, "zero_out").epsilon(2) == 3.0
+    assert Claim(ApproxDP(epsilon=1.0, delta=1e-6), 1e-7, "zero_out").epsilon(2) == np.inf
+    assert 1.99 < Claim(ApproxDP(epsilon=1.0, delta=1e-6), 1e-5, "zero_out").epsilon(2) < 2.2
 
 
 @pytest.mark.parametrize(

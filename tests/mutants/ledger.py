@@ -100,7 +100,7 @@ MUTANTS = {
     "a blanked person covers a blanked record": Mutant(
         mistake="Blanking all records of a person counts as a bound for blanking one of them.",
         file="ledger/entry.py",
-        old="    return replace(entry, guarantee=_for_changed(entry.guarantee))",
+        old='    return replace(entry, guarantee=stated_under(entry.guarantee, "replace_one"))',
         new="    return entry",
         tests=("ledger/test_privacy_ledger.py::test_in_a_ledger_of_records_a_person_counts_as_a_replaced_record",),
     ),

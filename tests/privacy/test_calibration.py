@@ -21,7 +21,6 @@ from sklearn_dpsearch.privacy import (
     best_of,
     calibrate,
     compose,
-    mixture,
 )
 
 FAMILIES = {

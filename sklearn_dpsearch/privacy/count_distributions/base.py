@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import mpmath
@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import integrate
 
-from .._cached_property import cached_property
-from .._checks import as_numbers, check_kind, plain_number, plain_numbers, require
+from .._cached_property import cached_property, fields_alone, set_fields
+from .._checks import as_numbers, check_kind, plain_number, plain_numbers, require, require_whole
 from .._types import Array, ArrayLike
 from .inverse_cdf import RandomBits, Steps, draw, quantile, steps_of
 
@@ -158,12 +158,7 @@ class CountDistribution(ABC):
         """Table for drawing K. It depends on the distribution alone, so a kept table reveals no draw."""
         return steps_of(self)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """State of the fields only; cached values are computed again."""
-        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+    __getstate__, __setstate__ = fields_alone, set_fields
 
     def at_least_one(self) -> CountDistribution:
         """This distribution given K ≥ 1."""
@@ -171,12 +166,7 @@ class CountDistribution(ABC):
 
     def capped(self, most: int) -> CountDistribution:
         """This distribution given K ≤ ``most`` (a hard limit on work; replaces Papernot & Steinke 2022, Lemma 22)."""
-        most = plain_number("most", most)  # type: ignore[assignment]
-        require(
-            float(most).is_integer() and most >= max(self.lowest, 1),
-            f"an integer most >= {max(self.lowest, 1)}",
-            most=most,
-        )
+        require_whole(max(self.lowest, 1), most=most)
         return self if self.highest <= most else Capped(distribution=self, most=int(most))
 
 
@@ -241,8 +231,7 @@ class Capped(Finite):
 
     def _check(self) -> None:
         check_kind("distribution", self.distribution, CountDistribution, "a distribution of K, e.g. Geometric(10),")
-        least = max(self.distribution.lowest, 1)
-        require(float(self.most).is_integer() and self.most >= least, f"an integer most >= {least}", most=self.most)
+        require_whole(max(self.distribution.lowest, 1), most=self.most)
         require(self.most <= MOST_TERMS, f"a cap of at most {MOST_TERMS}", most=self.most)
         with mpmath.workprec(160):
             require(self.distribution.survival(self.most) < 1, "a cap that K can stay under", most=self.most)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from .._cached_property import cached_property
-from .._checks import plain_number, require
+from .._checks import plain_number, require, require_whole
 from .._types import Array
 from .base import MOST_TERMS, CountDistribution, Finite
 from .inverse_cdf import light_tail
@@ -86,7 +86,7 @@ class Binomial(CountDistribution):
     p: float
 
     def _check(self) -> None:
-        require(float(self.n).is_integer() and self.n >= 1, "an integer n >= 1", n=self.n)
+        require_whole(1, n=self.n)
         require(0 < self.p <= 1, "0 < p <= 1", p=self.p)
 
     @property
@@ -156,7 +156,7 @@ class Fixed(CountDistribution):
     k: int
 
     def _check(self) -> None:
-        require(float(self.k).is_integer() and self.k >= 1, "an integer k >= 1", k=self.k)
+        require_whole(1, k=self.k)
 
     @property
     def mean(self) -> float:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import count
+from typing import Any, Protocol, TypeAlias
 
 import mpmath
 import numpy as np
 
 from .._types import Array
+from ..numerics.inversion import bracket, narrowed, whole_mean, within
+
+#: A ``CountDistribution``, whose file imports this one.
+Distribution: TypeAlias = Any
 
 #: Steps of a table at first and at most; it ends where less than NEGLIGIBLE is left.
 FIRST_STEPS, MOST_STEPS, NEGLIGIBLE = 2**10, 2**20, 1e-9
@@ -21,19 +26,6 @@ class RandomBits(Protocol):
     """A source of random bits, such as ``random.SystemRandom()``."""
 
     def getrandbits(self, k: int, /) -> int: ...
-
-
-class Invertible(Protocol):
-    @property
-    def lowest(self) -> int: ...
-    @property
-    def highest(self) -> float: ...
-    @property
-    def mean(self) -> float: ...
-    @property
-    def rounding(self) -> float: ...
-    def pmf(self, k: Any) -> Any: ...
-    def survival(self, k: int) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +53,7 @@ class Steps:
         return self.first + int(self.values.searchsorted(at))
 
 
-def steps_of(distribution: Invertible) -> Steps:
+def steps_of(distribution: Distribution) -> Steps:
     """The table of a distribution: from the lowest K or, where a large mean is far from it, from below the mean."""
     first = distribution.lowest
     if distribution.mean >= MOST_STEPS // 2 and distribution.pmf(first) < distribution.pmf(int(distribution.mean)):
@@ -86,7 +78,7 @@ def _goes_on(values: Array, first: int, highest: float, margin: float) -> bool:
     )
 
 
-def draw(distribution: Invertible, steps: Steps, bits: int) -> int:
+def draw(distribution: Distribution, steps: Steps, bits: int) -> int:
     """K from 256 random bits: the smallest k with P[K ≤ k] ≥ (bits + 1/2)/2^256."""
     at = (2 * bits + 1) / 2**257  # Python divides integers with one rounding
     found = steps.deciding(at)
@@ -96,35 +88,22 @@ def draw(distribution: Invertible, steps: Steps, bits: int) -> int:
         return _search(distribution, 1 - (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256, steps.near(at))
 
 
-def quantile(distribution: Invertible, steps: Steps, p: float) -> int:
+def quantile(distribution: Distribution, steps: Steps, p: float) -> int:
     """Smallest k with P[K ≤ k] ≥ p, in 160-bit arithmetic."""
     with mpmath.workprec(160):
         return _search(distribution, 1 - mpmath.mpf(p), steps.near(p))
 
 
-def _search(distribution: Invertible, tail: Any, start: int) -> int:
-    """Smallest k with P[K > k] ≤ ``tail``, by doubling steps away from ``start`` and interpolation between its ends."""
-    step, low = 1, max(start - 1, distribution.lowest - 1)
-    while low >= distribution.lowest and distribution.survival(low) <= tail:
-        low, step = max(low - step, distribution.lowest - 1), 2 * step
-    high, step = low + 1, 1
-    while distribution.survival(high) > tail:
-        low, high, step = high, high + step, 2 * step
-    turn = 0
-    while high - low > 1:
-        middle = (low + high) // 2 if turn % 3 == 2 or high - low < 8 else _between(distribution, tail, low, high)
-        low, high = (low, middle) if distribution.survival(middle) <= tail else (middle, high)
-        turn += 1
-    return int(high)
+def _search(distribution: Distribution, tail: Any, start: int) -> int:
+    """Smallest k with P[K > k] ≤ ``tail``, by doubling steps away from ``start``, then by bisection."""
+    lowest, start = distribution.lowest, max(start, distribution.lowest)
+    steps = (2**i - 1 for i in count(1))
 
+    def reached(k: float) -> bool:
+        return k >= lowest and bool(distribution.survival(int(k)) <= tail)
 
-def _between(distribution: Invertible, tail: Any, low: int, high: int) -> int:
-    """A point strictly inside, where P[K > k] would meet ``tail`` if it fell by a constant factor."""
-    above, below = (
-        mpmath.log(distribution.survival(k)) if distribution.survival(k) > 0 else mpmath.mpf(-800) for k in (low, high)
-    )
-    share = float((above - mpmath.log(tail)) / (above - below)) if above > below else 0.5
-    return min(max(low + round(share * (high - low)), low + 1), high - 1)
+    turn = bracket(reached, start, (max(start - step, lowest - 1) for step in steps), (start + step for step in steps))
+    return int(narrowed(reached, turn, within(absolute=1), whole_mean).holds or lowest)
 
 
 def light_tail(k: int, mean: float, probability: Callable[[int], Any], ratio: Callable[[int], Any]) -> Any:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, TypeAlias, overload
 
 import numpy as np
 
 from ...errors import MixedNeighborsError, PrivacyError
-from .._cached_property import cached_property
+from .._cached_property import cached_property, fields_alone, set_fields
 from .._checks import as_numbers, check_kind, check_neighboring, plain_numbers, require
 from .._types import Array, ArrayLike, Neighboring, Numbers
 from ..numerics import basic_mechanisms
@@ -162,13 +162,6 @@ class Guarantee(Risk):
         """Upper bound of ``_profile`` that skips costly bounds, which only pay where δ is above ``NEAR``."""
         return self._profile(epsilon)
 
-    def _roughly(self) -> Guarantee:
-        """A looser guarantee that is faster to compute; this guarantee itself if there is none."""
-        found = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
-        rough = {name: _rough_part(part) for name, part in found.items()}
-        changed = {name: part for name, part in rough.items() if part is not found[name]}
-        return replace(self, **changed) if changed else self
-
     def _none_beyond(self, epsilon: Array, values: Array) -> Array:
         """Set a profile to 0 from the largest loss on, if known, because numerics stop a little above 0."""
         return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
@@ -190,22 +183,7 @@ class Guarantee(Risk):
         """
         return {"version": VERSION, **written(self)}
 
-    def __getstate__(self) -> dict[str, Any]:
-        """State of the fields only; cached values are computed again."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
-
-def _rough_part(part: Any) -> Any:
-    """A rougher guarantee, or a tuple with rougher guarantees; any other value unchanged."""
-    if isinstance(part, Guarantee):
-        return part._roughly()
-    if not isinstance(part, tuple):
-        return part
-    rough = tuple(map(_rough_part, part))
-    return part if all(one is other for one, other in zip(rough, part)) else rough
+    __getstate__, __setstate__ = fields_alone, set_fields
 
 
 def check_parts(whole: Guarantee, **parts: object) -> None:

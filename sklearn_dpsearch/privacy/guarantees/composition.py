@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from scipy import special
 
 from ...errors import MixedNeighborsError
 from .._cached_property import cached_property
@@ -16,7 +17,8 @@ from .._checks import as_numbers, check_kind, require
 from .._types import Array, ArrayLike
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.convolution import convolve
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, mix
+from ..numerics.exact_numbers import float_above
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, combined, connect_the_dots, mix
 from .base import Guarantee, Statement, as_guarantee, check_parts
 from .pure import PureDP
 from .values import ORDERS, ZCDP, GaussianDP, NonPrivate, RenyiDP
@@ -125,39 +127,38 @@ CLOSED_FORMS = {GaussianDP: _add_gaussian, ZCDP: _add_zcdp, RenyiDP: _add_renyi}
 
 def _sum_above(numbers: Sequence[float]) -> float:
     """The sum, rounded up."""
-    try:
-        total = math.fsum(numbers)
-    except OverflowError:
-        return math.inf
-    exact = sum(Fraction(number) for number in numbers)
-    return total if Fraction(total) >= exact else math.nextafter(total, math.inf)
-
-
-def _check_several(whole: Composition | _OneOf) -> None:
-    """Raise unless there is at least one part and all are guarantees under the relation of the whole."""
-    check_kind("parts", whole.parts, tuple, "a tuple of guarantees")
-    require(len(whole.parts) > 0, "at least one part", parts=whole.parts)
-    for part in whole.parts:
-        check_parts(whole, parts=part)
+    return math.inf if math.inf in numbers else float_above(sum(map(Fraction, numbers), Fraction(0)))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Composition(Guarantee):
-    """Adaptive composition of several mechanisms."""
+class _SeveralMechanisms(Guarantee):
+    """Several mechanisms, under one relation."""
 
     parts: tuple[Guarantee, ...]
 
     def _check(self) -> None:
-        _check_several(self)
-
-    @property
-    def pure_epsilon(self) -> float | None:
-        pure = [part.pure_epsilon for part in self.parts]
-        return None if None in pure else _sum_above(pure)  # type: ignore[arg-type]
+        check_kind("parts", self.parts, tuple, "a tuple of guarantees")
+        require(len(self.parts) > 0, "at least one part", parts=self.parts)
+        for part in self.parts:
+            check_parts(self, parts=part)
 
     @property
     def has_renyi(self) -> bool:
         return all(part.has_renyi for part in self.parts)
+
+    def _if_all_pure(self, combine: Callable[[Sequence[float]], float]) -> float | None:
+        """The parts' largest losses, combined; None unless all are known."""
+        pure = [one for part in self.parts if (one := part.pure_epsilon) is not None]
+        return combine(pure) if len(pure) == len(self.parts) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composition(_SeveralMechanisms):
+    """Adaptive composition of several mechanisms."""
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        return self._if_all_pure(_sum_above)
 
     def renyi(self, order: ArrayLike) -> Array:
         """The sum of the parts' curves."""
@@ -176,11 +177,8 @@ class Composition(Guarantee):
 
     def _pair(self) -> DominatingPair:
         different = Counter(self.parts)
-        pairs, counts = [guarantee.pair for guarantee in different], list(different.values())
-        removed = convolve([pair.removed for pair in pairs], counts)
-        if all(pair.removed is pair.added for pair in pairs):
-            return DominatingPair(removed, removed)
-        return DominatingPair(removed, convolve([pair.added for pair in pairs], counts))
+        counts = list(different.values())
+        return combined([guarantee.pair for guarantee in different], lambda plds, _: convolve(plds, counts))
 
 
 def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], weights: Sequence[float]) -> Guarantee:
@@ -217,32 +215,13 @@ def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], w
 
 
 @dataclass(frozen=True, kw_only=True)
-class _OneOf(Guarantee):
-    """One of several mechanisms."""
-
-    parts: tuple[Guarantee, ...]
-
-    def _check(self) -> None:
-        _check_several(self)
-
-    @property
-    def pure_epsilon(self) -> float | None:
-        pure = [part.pure_epsilon for part in self.parts]
-        return None if None in pure else max(pure)  # type: ignore[type-var]
-
-    @property
-    def has_renyi(self) -> bool:
-        return all(part.has_renyi for part in self.parts)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mixture(_OneOf):
+class Mixture(_SeveralMechanisms):
     """One of several mechanisms, drawn from a public distribution."""
 
     weights: tuple[float, ...]
 
     def _check(self) -> None:
-        _check_several(self)
+        super()._check()
         check_kind("weights", self.weights, tuple, "a tuple of probabilities")
         require(len(self.weights) == len(self.parts), "as many weights as parts", weights=len(self.weights))
         for weight in self.weights:
@@ -253,13 +232,15 @@ class Mixture(_OneOf):
             weights=self.weights,
         )
 
+    @property
+    def pure_epsilon(self) -> float | None:
+        return self._if_all_pure(max)
+
     def renyi(self, order: ArrayLike) -> Array:
         """log Σ w_i·exp((α − 1)·ρ_i(α)) / (α − 1)."""
-        from scipy.special import logsumexp
-
         order = np.asarray(order, dtype=float)
         moments = [np.log(w) + (order - 1) * part.renyi(order) for part, w in zip(self.parts, self.weights)]
-        return np.asarray(logsumexp(moments, axis=0) / (order - 1))
+        return np.asarray(special.logsumexp(moments, axis=0) / (order - 1))
 
     def _profile(self, epsilon: Array) -> Array:
         return self._average([part._profile(epsilon) for part in self.parts])
@@ -272,10 +253,7 @@ class Mixture(_OneOf):
         return np.minimum(total * (1.0 + ROUNDING), 1.0)
 
     def _pair(self) -> DominatingPair:
-        removed = mix([part.pair.removed for part in self.parts], self.weights)
-        if all(part.pair.removed is part.pair.added for part in self.parts):
-            return DominatingPair(removed, removed)
-        return DominatingPair(removed, mix([part.pair.added for part in self.parts], self.weights))
+        return combined([part.pair for part in self.parts], lambda plds, _: mix(plds, self.weights))
 
 
 def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> Guarantee:
@@ -304,8 +282,12 @@ def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Envelope(_OneOf):
+class Envelope(_SeveralMechanisms):
     """The worst of several mechanisms at each ε."""
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        return self._if_all_pure(max)
 
     def renyi(self, order: ArrayLike) -> Array:
         """The largest of the parts' curves."""
@@ -321,12 +303,7 @@ class Envelope(_OneOf):
         return largest
 
     def _pair(self) -> DominatingPair:
-        removed = [part.pair.removed for part in self.parts]
-        added = [part.pair.added for part in self.parts]
-        above = _largest(removed, added)
-        if all(a is b for a, b in zip(removed, added)):
-            return DominatingPair(above, above)
-        return DominatingPair(above, _largest(added, removed))
+        return combined([part.pair for part in self.parts], _largest)
 
 
 def _largest(plds: Sequence[LossDistribution], reverses: Sequence[LossDistribution]) -> LossDistribution:

@@ -14,6 +14,7 @@ from .._cached_property import cached_property
 from .._types import Array, ArrayLike
 from ..numerics.loss_distribution import DominatingPair
 from .base import LARGEST_EPSILON, Guarantee, discretized_pair, smallest_epsilon
+from .pure import PureDP
 
 #: Points at which the smallest of several profiles is evaluated in compositions.
 POINTS = 1000
@@ -31,10 +32,11 @@ class SmallestOf(Guarantee):
     @cached_property
     def bounds(self) -> dict[str, Guarantee]:
         """Every bound that applies, by name."""
-        return self._bounds()
+        return {name: bound for name, bound in self._bounds().items() if bound is not None}
 
     @abstractmethod
-    def _bounds(self) -> dict[str, Guarantee]: ...
+    def _bounds(self) -> dict[str, Guarantee | None]:
+        """Bounds by name, the best of equal ones first; None where one does not apply."""
 
     def tightest(self, delta: float) -> str:
         """Name of the bound that gives ``epsilon_at(delta)``: the first of those that agree to a billionth."""
@@ -82,9 +84,6 @@ class SmallestOf(Guarantee):
         A true profile is convex in e^ε, so it is also below the chords between two bounds. The pair has these chords,
         and this guarantee uses them too: otherwise a composition of the pair could seem to lose less.
         """
-        return self._bounds_cross()
-
-    def _bounds_cross(self) -> bool:
         compared = self._in_pair
         if len(compared) == 1:
             return False
@@ -103,10 +102,15 @@ class SmallestOf(Guarantee):
         bounds = self._in_pair
         if len(bounds) == 1:
             return bounds[0].pair
+        alike = all(bound.pair.removed is bound.pair.added for bound in bounds)
         removed, added = (partial(_smallest_in_direction, bounds, name) for name in ("removed", "added"))
-        if all(bound.pair.removed is bound.pair.added for bound in bounds):
-            added = removed
-        return discretized_pair(removed, added, POINTS)
+        return discretized_pair(removed, removed if alike else added, POINTS)
+
+
+def only_largest_loss(guarantee: Guarantee) -> PureDP | None:
+    """Pure guarantee with the largest loss of another, if it is known: smaller where a profile lacks digits."""
+    largest = guarantee.pure_epsilon
+    return None if largest is None else PureDP(epsilon=largest, neighboring=guarantee.neighboring)
 
 
 def _smallest_in_direction(bounds: list[Guarantee], direction: str, epsilon: Array) -> Array:

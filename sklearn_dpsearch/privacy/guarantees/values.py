@@ -10,11 +10,10 @@ import numpy as np
 
 from ...errors import PrivacyError
 from .._cached_property import cached_property
-from .._checks import as_numbers, check_kind, require
+from .._checks import as_numbers, check_kind, require, require_whole
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, connect_the_dots, symmetric
-from ..numerics.pld_conversion import pair_from_pld
 from .base import Guarantee, discretized
 from .serialization import written
 
@@ -234,7 +233,7 @@ class DPSGD(Guarantee):
             0 < self.noise_multiplier < np.inf, "0 < noise_multiplier < inf", noise_multiplier=self.noise_multiplier
         )
         require(0 < self.sample_rate <= 1, "0 < sample_rate <= 1", sample_rate=self.sample_rate)
-        require(self.steps >= 0 and float(self.steps).is_integer(), "an integer steps >= 0", steps=self.steps)
+        require_whole(0, steps=self.steps)
         require(self.steps <= MOST_STEPS, f"at most {MOST_STEPS:g} steps", steps=self.steps)
 
     @property
@@ -300,7 +299,9 @@ class ProfileDP(Guarantee):
     @classmethod
     def from_pld(cls, pld: Any, neighboring: Neighboring = "add_remove") -> ProfileDP:
         """From a ``dp_accounting.pld`` privacy loss distribution (a pessimistic estimate)."""
-        return cls.from_pair(pair_from_pld(pld), neighboring)
+        removed = _from_pmf(pld._pmf_remove)
+        added = removed if pld._symmetric else _from_pmf(pld._pmf_add)
+        return cls.from_pair(DominatingPair(removed, added), neighboring)
 
     @classmethod
     def from_pair(cls, pair: DominatingPair, neighboring: Neighboring = "add_remove") -> ProfileDP:
@@ -320,6 +321,18 @@ class ProfileDP(Guarantee):
 
     def _pair(self) -> DominatingPair:
         return self.given_pair if self.given_pair is not None else symmetric(discretized(self._profile))
+
+
+def _from_pmf(pmf: Any) -> LossDistribution:
+    dense = pmf.to_dense_pmf()
+    if not dense._pessimistic_estimate:
+        raise ValueError(
+            "Expected a pessimistic privacy loss distribution, got an optimistic one: its epsilon is no bound."
+        )
+    masses = np.asarray(dense._probs, dtype=float)
+    kept = masses > 0
+    losses = (dense._lower_loss + np.arange(masses.size)) * dense._discretization
+    return LossDistribution(losses[kept], masses[kept], float(dense._infinity_mass))
 
 
 @written.register

@@ -16,7 +16,7 @@ import numpy as np
 from .._types import Array
 from .grid_sums import EPS, GridPart, bulk_of, masses_by, tilts, tilts_of_tails, window
 from .logspace import LARGEST_EXPONENT, safe_exp
-from .loss_distribution import LossDistribution, mix, on_grid, on_points
+from .loss_distribution import LossDistribution, coarser, mix, on_grid, on_points
 from .rare_losses import cut_off, sums_with_jumps
 
 #: Mass that a composition may move from a far tail to infinity.
@@ -111,7 +111,8 @@ class _Grid:
         losses = np.asarray(np.arange(self.low, self.high + 1) * self.interval, dtype=float)
         masses = _sums(self.steps, self.low, self.high, tail_mass)
         factor = max(1, int(bulk_of(self.steps, 0.0)[1] / OF_RESULT))
-        return _coarser(LossDistribution(losses, masses, infinity), self.interval, factor)
+        total = LossDistribution(losses, masses, infinity)
+        return total if factor == 1 else coarser(total, self.interval * factor)
 
 
 def _sums(steps: Sequence[GridPart], low: int, high: int, tail_mass: float) -> Array:
@@ -142,15 +143,6 @@ def _interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float
     total, number = deviation_of(parts, counts), sum(counts)
     largest = number * max(float(np.max(np.abs(pld.losses))) for pld in parts)
     return max(min(total / math.sqrt(number) / OF_ONE, total / OF_SUM), largest * FINEST, 1e-14)
-
-
-def _coarser(pld: LossDistribution, interval: float, factor: int) -> LossDistribution:
-    """Spread of a pair on a grid that is ``factor`` times as coarse."""
-    if factor == 1:
-        return pld
-    first, masses = on_grid(pld, interval * factor)
-    losses = np.asarray((first + np.arange(masses.size)) * (interval * factor), dtype=float)
-    return LossDistribution(losses, np.maximum(masses, TINY), pld.infinity)
 
 
 # --- rare large losses -------------------------------------------------------------------------------------------

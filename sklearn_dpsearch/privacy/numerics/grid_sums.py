@@ -103,12 +103,19 @@ def masses_by(tilt: float, steps: Sequence[GridPart], low: int, high: int) -> Ar
 
     The wrap around the circle only adds: every index also gets the masses of indices a multiple of the size away.
     """
-    size = fft.next_fast_len(high - low + 1, real=True)
-    around, error = power(steps, tilt, size)
+    circle = power(steps, tilt, fft.next_fast_len(high - low + 1, real=True))
+    return tilted_back(circle, tilt, sum(step.count * step.log_moment(tilt) for step in steps), steps, low, high)
+
+
+def tilted_back(
+    circle: tuple[Array, float], tilt: float, log_moment: float, steps: Sequence[GridPart], low: int, high: int
+) -> Array:
+    """Upper bounds on masses, from the tilted ones around a circle and the error of each."""
+    around, error = circle
     index = np.arange(low, high + 1)
-    back = sum(step.count * step.log_moment(tilt) for step in steps) - tilt * index
+    back = log_moment - tilt * index
     slack = sum(step.wrong_by(tilt) for step in steps) + EPS * 8.0 * (np.abs(back) + np.abs(tilt * index))
-    bounds = (np.maximum(around[index % size], 0.0) + error) * safe_exp(back) * (1.0 + slack)
+    bounds = (np.maximum(around[index % around.size], 0.0) + error) * safe_exp(back) * (1.0 + slack)
     return np.where(back < LARGEST_EXPONENT, bounds, 1.0)
 
 

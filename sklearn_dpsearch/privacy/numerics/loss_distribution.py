@@ -12,7 +12,7 @@ Every operation may only raise this curve (docs/theory/loss_distributions.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,6 +134,18 @@ def symmetric(pld: LossDistribution) -> DominatingPair:
     return DominatingPair(pld, pld)
 
 
+def combined(
+    pairs: Sequence[DominatingPair],
+    combine: Callable[[Sequence[LossDistribution], Sequence[LossDistribution]], LossDistribution],
+) -> DominatingPair:
+    """Pair in which each direction is made of that direction of several pairs, and of their reverse; once if alike."""
+    removed, added = [pair.removed for pair in pairs], [pair.added for pair in pairs]
+    first = combine(removed, added)
+    return DominatingPair(
+        first, first if all(pair.removed is pair.added for pair in pairs) else combine(added, removed)
+    )
+
+
 # --- a profile in ------------------------------------------------------------------------------------------------
 
 
@@ -240,6 +252,14 @@ def on_grid(pld: LossDistribution, interval: float) -> tuple[int, Array]:
     masses = np.bincount(below - first, pld.masses * (1.0 - share), int(below[-1]) - first + 2)
     masses += np.bincount(below - first + 1, pld.masses * share, masses.size)
     return first, np.asarray(masses, dtype=float)
+
+
+def coarser(pld: LossDistribution, interval: float) -> LossDistribution:
+    """Spread of a distribution onto multiples of ``interval``: never less loss."""
+    first, masses = on_grid(pld, interval)
+    kept = masses > 0
+    losses = np.asarray(interval * (first + np.flatnonzero(kept)), dtype=float)
+    return LossDistribution(losses, masses[kept], pld.infinity, pld.minus_infinity)
 
 
 def on_points(pld: LossDistribution, points: Array) -> Array:

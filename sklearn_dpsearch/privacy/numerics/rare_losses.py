@@ -15,8 +15,8 @@ import numpy as np
 from scipy import fft, special
 
 from .._types import Array
-from .grid_sums import EPS, GridPart
-from .logspace import LARGEST_EXPONENT, log_expm1, safe_exp
+from .grid_sums import EPS, GridPart, tilted_back
+from .logspace import log_expm1
 from .loss_distribution import LossDistribution, on_grid
 
 #: Losses farther from the mean than CUT standard deviations of the sum of all nearer ones are rare.
@@ -135,13 +135,9 @@ def _window(start: GridPart, jumps: Sequence[GridPart], tail_mass: float) -> tup
 
 def _masses_by(tilt: float, start: GridPart, jumps: Sequence[GridPart], low: int, high: int) -> Array:
     """Upper bounds on the masses from ``low`` to ``high``, as ``grid_sums.masses_by``."""
-    size = fft.next_fast_len(high - low + 1, real=True)
-    around, error = _around_circle(tilt, start, jumps, size)
-    index = np.arange(low, high + 1)
-    back = start.log_moment(tilt) + _log_rate(jumps, tilt) - tilt * index
-    slack = sum(part.wrong_by(tilt) for part in (start, *jumps)) + EPS * 8.0 * (np.abs(back) + np.abs(tilt * index))
-    bounds = (np.maximum(around[index % size], 0.0) + error) * safe_exp(back) * (1.0 + slack)
-    return np.where(back < LARGEST_EXPONENT, bounds, 1.0)
+    circle = _around_circle(tilt, start, jumps, fft.next_fast_len(high - low + 1, real=True))
+    log_moment = start.log_moment(tilt) + _log_rate(jumps, tilt)
+    return tilted_back(circle, tilt, log_moment, (start, *jumps), low, high)
 
 
 def _around_circle(tilt: float, start: GridPart, jumps: Sequence[GridPart], size: int) -> tuple[Array, float]:

@@ -23,7 +23,7 @@ from math import ceil
 import numpy as np
 
 from .._cached_property import cached_property
-from .._checks import plain_number, require
+from .._checks import require, require_whole
 from .._types import Array, ArrayLike, Neighboring
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import PureDP
@@ -52,8 +52,7 @@ def default_max_rounds(levels: int) -> int:
     >>> default_max_rounds(100)
     37
     """
-    plain_number("levels", levels)
-    require(levels >= 1 and float(levels).is_integer(), "an integer levels >= 1", levels=levels)
+    require_whole(1, levels=levels)
     return 5 * (int(levels) - 1).bit_length() + 2
 
 
@@ -108,12 +107,7 @@ class DoublingWalk(Guarantee):
 
     def _check(self) -> None:
         require(0 < self.round_epsilon < np.inf, "0 < round_epsilon < inf", round_epsilon=self.round_epsilon)
-        require(self.levels >= 1 and float(self.levels).is_integer(), "an integer levels >= 1", levels=self.levels)
-        require(
-            self.max_rounds >= 1 and float(self.max_rounds).is_integer(),
-            "an integer max_rounds >= 1",
-            max_rounds=self.max_rounds,
-        )
+        require_whole(1, levels=self.levels, max_rounds=self.max_rounds)
 
     @cached_property
     def halves(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ...errors import PrivacyError
-from .._checks import plain_number, require
+from .._checks import require_whole
 from .._types import Neighboring
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import BoundedRangeDP
@@ -52,9 +52,7 @@ def noisy_max(
     (1.0, 0.077)
     """
     exact = positive_fraction(sensitivity, "sensitivity")
-    plain_number("n_candidates", n_candidates)
-    whole = float(n_candidates).is_integer()
-    require(whole and n_candidates >= 1, "an integer n_candidates >= 1", n_candidates=n_candidates)
+    require_whole(1, n_candidates=n_candidates)
     if type(noise) is not GumbelNoise:
         raise PrivacyError(f"Nothing is known about the noise {noise!r}. Use GumbelNoise(scale=...).")
     epsilon = float_above(2 * exact / noise.scale) if n_candidates > 1 else 0.0

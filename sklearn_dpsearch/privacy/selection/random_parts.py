@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from .._types import Array
 from ..numerics.logspace import safe_exp
-from ..numerics.loss_distribution import ROUNDING, LossDistribution, on_grid
+from ..numerics.loss_distribution import ROUNDING, LossDistribution, coarser
 
 #: Losses beyond it count as infinite, which only raises a curve: products of their ratios would overflow.
 LARGEST_LOSS = 300.0
@@ -42,13 +42,7 @@ def normalized(pld: LossDistribution) -> LossDistribution:
 
 def thinned(pld: LossDistribution, most: int) -> LossDistribution:
     """Atoms spread over an even grid with about ``most`` points, if there are more: the curve only rises."""
-    if pld.losses.size <= most:
-        return pld
-    interval = float(np.ptp(pld.losses)) / most
-    first, masses = on_grid(pld, interval)
-    kept = masses > 0
-    losses = np.asarray(interval * (first + np.flatnonzero(kept)), dtype=float)
-    return LossDistribution(losses, masses[kept], pld.infinity, pld.minus_infinity)
+    return pld if pld.losses.size <= most else coarser(pld, float(np.ptp(pld.losses)) / most)
 
 
 def log_mean_exp(a: float, b: float, weight: float) -> float:

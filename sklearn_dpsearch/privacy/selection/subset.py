@@ -27,15 +27,15 @@ from .._cached_property import cached_property
 from .._checks import check_kind, plain_number, require
 from .._types import Array, Neighboring
 from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts, discretized_pair
-from ..guarantees.changed_record import CARRIED_OVER, ChangedRecord, as_replace_one
 from ..guarantees.composition import compose, mixture, same_neighbors
 from ..guarantees.pure import PureDP
+from ..guarantees.relations import CARRIED_OVER, ChangedRecord, as_replace_one
 from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate
 from ..numerics.loss_distribution import ROUNDING, DominatingPair
 from .best_of import BestOf
+from .published import SUBSET
 from .random_parts import coupled, delta_in_direction, log_mean_exp, normalized, thinned
-from .subset_published import published_subset
 
 TrainOn = Literal["rest", "all"]
 #: Atoms of each part of tuning; and of each in compositions, where the profile is evaluated at POINTS points.
@@ -149,8 +149,8 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
         super()._check()
         check_kind("secret_membership", self.secret_membership, bool, "True or False")
 
-    def _bounds(self) -> dict[str, Guarantee]:
-        by_coin = {"mixture": self._known_membership()}
+    def _bounds(self) -> dict[str, Guarantee | None]:
+        by_coin: dict[str, Guarantee | None] = {"mixture": self._known_membership()}
         if self.neighboring == "replace_one" or not self.secret_membership:
             return by_coin
         first = TheoremFour(
@@ -164,11 +164,8 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
         )
         if self.validate is not None:
             return {"Theorem 4": first, **by_coin}
-        return {
-            "Theorem 2": first,
-            **by_coin,
-            **dict(published_subset(self.tune, self.train, self.fraction, self.train_on)),
-        }
+        name, published = SUBSET[self.train_on]
+        return {"Theorem 2": first, **by_coin, name: published(self.tune, self.train, self.fraction)}
 
     def _known_membership(self) -> Guarantee:
         """The average over the coin of one record."""
@@ -203,7 +200,7 @@ class ReplacedInSubset(SmallestOf):
         check_kind("presence", self.presence, SubsetThenTrain, "the guarantee of a search on a subset")
         require(self.neighboring == "replace_one", 'neighboring="replace_one"', neighboring=self.neighboring)
 
-    def _bounds(self) -> dict[str, Guarantee]:
+    def _bounds(self) -> dict[str, Guarantee | None]:
         one = self.presence
         known = replace(
             one,

@@ -28,12 +28,18 @@ from .._cached_property import cached_property
 from .._checks import plain_number, require
 from .._types import Array
 from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts
-from ..guarantees.pure import PureDP
-from ..guarantees.tightest import SmallestOf
+from ..guarantees.tightest import SmallestOf, only_largest_loss
 from ..guarantees.values import NonPrivate
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots
+from ..numerics.loss_distribution import (
+    ROUNDING,
+    DominatingPair,
+    LossDistribution,
+    combined,
+    connect_the_dots,
+    on_points,
+)
 from .hinges import SLACK, AffineLines, upper_envelope
-from .threshold_published import renyi_threshold
+from .published import renyi_threshold
 
 #: Relative width of the cells of x and of y'; the bound exceeds the supremum by about its square over 16 and over 4.
 STEP_X, STEP_Y = 0.05, 0.015
@@ -53,29 +59,18 @@ class Polygon(NamedTuple):
 # --- the two edges of the testing region --------------------------------------------------------------------------
 
 
-def spread(pld: LossDistribution, losses: Array) -> LossDistribution:
-    """Every atom split between the nearest two of ``losses``, its P- and its Q-mass kept: never less loss.
-
-    ``losses`` are increasing and begin and end where those of ``pld`` do.
-    """
-    below = np.clip(np.searchsorted(losses, pld.losses, side="right") - 1, 0, max(losses.size - 2, 0))
-    above = np.minimum(below + 1, losses.size - 1)
-    with np.errstate(invalid="ignore"):
-        share = np.expm1(losses[below] - pld.losses) / np.expm1(losses[below] - losses[above])
-    share = np.clip(np.where(above > below, share, 0.0), 0.0, 1.0)
-    masses = np.bincount(below, pld.masses * (1.0 - share), losses.size)
-    total = masses + np.bincount(above, pld.masses * share, losses.size)
-    return LossDistribution(losses, np.asarray(total, dtype=float), pld.infinity)
-
-
 def _thinned(pld: LossDistribution, place: Array, step: float) -> LossDistribution:
-    """``spread`` onto one loss in each cell of width ``step``, and onto all losses that fill a cell by themselves.
+    """Spread onto one loss in each cell of width ``step``, and onto all losses that fill a cell by themselves.
 
     ``place`` says how far the masses above, or below, have come at each loss; it rises or falls throughout.
     """
     own = np.append(np.abs(np.diff(place)), np.inf) > step
     kept = own | np.append(True, np.diff(np.floor(place / step)) != 0)
-    return pld if np.all(kept) else spread(pld, pld.losses[kept])
+    if np.all(kept):
+        return pld
+    losses = pld.losses[kept]
+    masses = on_points(pld, np.append(losses, np.inf))[:-1]  # the last loss is kept: nothing lies above it
+    return LossDistribution(losses, masses, pld.infinity)
 
 
 def _log_odds(mass: Array) -> Array:
@@ -238,13 +233,12 @@ class TheoremThree(_RunsUntilAbove):
         return self._none_beyond(epsilon, values)
 
     def _pair(self) -> DominatingPair:
-        removed, added = self._curves[0], self._curves[-1]
         bends = np.concatenate([pld.losses for pld in self._curves])
         grid = np.unique(np.append(0.0, bends[bends > 1e-9]))
-        first = connect_the_dots(grid, removed.delta_at(grid), added.delta_at(grid))
-        if removed is added:
-            return DominatingPair(first, first)
-        return DominatingPair(first, connect_the_dots(grid, added.delta_at(grid), removed.delta_at(grid)))
+        values = DominatingPair(self._curves[0], self._curves[-1])
+        return combined(
+            [values], lambda one, other: connect_the_dots(grid, *(c.delta_at(grid) for c in (*one, *other)))
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,14 +253,13 @@ class UntilAbove(SmallestOf, _RunsUntilAbove):
         Probability with which the search ends without a result before each run, in (0, 1).
     """
 
-    def _bounds(self) -> dict[str, Guarantee]:
+    def _bounds(self) -> dict[str, Guarantee | None]:
         first = TheoremThree(one_run=self.one_run, stop_probability=self.stop_probability, neighboring=self.neighboring)
-        found: dict[str, Guarantee] = {"Theorem 3": first}
-        if first.pure_epsilon is not None:
-            found["Theorem 3 (pure)"] = PureDP(epsilon=first.pure_epsilon, neighboring=self.neighboring)
-        if self.one_run.has_renyi:
-            found["PS22 Proposition 15"] = renyi_threshold(self.one_run, self.stop_probability)
-        return found
+        return {
+            "Theorem 3": first,
+            "Theorem 3 (pure)": only_largest_loss(first),
+            "PS22 Proposition 15": renyi_threshold(self.one_run, self.stop_probability),
+        }
 
 
 def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guarantee:

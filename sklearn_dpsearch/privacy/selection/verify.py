@@ -24,17 +24,7 @@ from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .best_of import best_of
-from .witness import (
-    ManyGroups,
-    Outcomes,
-    Tails,
-    cuts,
-    gaussian_tails,
-    largest_gain,
-    open_failure,
-    probabilities,
-    worst_tails,
-)
+from .witness import Outcomes, Tails, cuts, gaussian_tails, largest_delta, open_failure, probabilities, worst_tails
 
 #: A refutation must exceed the claimed δ by this share of itself.
 MARGIN = 1e-9
@@ -69,9 +59,7 @@ class Verdict:
     witness: float
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Verdict):
-            return repr(self) == repr(other)
-        return self.word == other if isinstance(other, str) else NotImplemented
+        return self.word == other if isinstance(other, str) else repr(self) == repr(other)
 
     def __hash__(self) -> int:
         return hash(self.word)
@@ -126,50 +114,29 @@ def verify(one_run: Guarantee | Statement, count: CountDistribution | float, eps
     >>> verify(one_run, 10, epsilon=2.9, delta=1e-6) == "true"
     True
     """
-    one_run = as_guarantee(one_run, "one_run")
-    epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
+    one_run, distribution = as_guarantee(one_run, "one_run"), as_count_distribution(count)
+    epsilon, delta = float(plain_number("epsilon", epsilon)), plain_number("delta", delta)
     require(0 <= epsilon < np.inf, "0 <= epsilon < inf", epsilon=epsilon)
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
-    distribution = as_count_distribution(count)
-    total = best_of(one_run, distribution)
+    total, name = best_of(one_run, distribution), "one run"
     certified = float(total.delta_at(epsilon))
-    floor = _floor(one_run, distribution, float(epsilon), delta, certified) * (1.0 - MARGIN)
-    if floor > certified + ROUNDED:
-        raise PrivacyError(_contradiction(one_run, distribution, float(epsilon), floor, certified))
-    word = "true" if certified <= delta else "false" if floor > delta else "undecided"
-    return Verdict(word, float(epsilon), float(delta), certified, _name(total, float(epsilon)), min(floor, certified))
-
-
-def _contradiction(
-    one_run: Guarantee, distribution: CountDistribution, epsilon: float, floor: float, certified: float
-) -> str:
-    return (
-        f"Found a contradiction for the best of {distribution!r} runs of {one_run!r} at epsilon={epsilon:g}: a "
-        f"mechanism with this guarantee has delta={floor:.6g}, and a bound says at most {certified:.6g}; both must be "
-        "true. Believe neither number. If the guarantee is a ProfileDP of your own, see that its profile and its pair "
-        "agree; else report this as a defect of sklearn_dpsearch."
-    )
-
-
-def _floor(
-    one_run: Guarantee, distribution: CountDistribution, epsilon: float, delta: float, certified: float
-) -> float:
-    """δ of some mechanism; many groups, which take longer, are tried if three groups decide nothing."""
+    if isinstance(total, SmallestOf):
+        name = min(total.bounds, key=lambda one: float(total.bounds[one].delta_at(epsilon)))
     if epsilon > LARGEST_EPSILON:
-        return open_failure(one_run, distribution)
-    all_tails = _refuting(one_run)
-    three = max((largest_gain(tails, distribution, epsilon) for tails in all_tails), default=0.0)
-    if certified <= delta or three * (1.0 - MARGIN) > delta:
-        return three
-    return max([three, *(ManyGroups(tails.outcomes, distribution).gain(epsilon) for tails in all_tails)])
-
-
-def _name(total: Guarantee, epsilon: float) -> str:
-    """The bound with the least δ."""
-    if not isinstance(total, SmallestOf):
-        return "one run"
-    values = {name: float(bound.delta_at(epsilon)) for name, bound in total.bounds.items()}
-    return min(values, key=lambda name: values[name])
+        floor = open_failure(one_run, distribution)
+    else:
+        enough = 0.0 if certified <= delta else delta / (1.0 - MARGIN)
+        floor = largest_delta(_refuting(one_run), distribution, epsilon, enough)
+    floor *= 1.0 - MARGIN
+    if floor > certified + ROUNDED:
+        raise PrivacyError(
+            f"Found a contradiction for the best of {distribution!r} runs of {one_run!r} at epsilon={epsilon:g}: a "
+            f"mechanism with this guarantee has delta={floor:.6g}, and a bound says at most {certified:.6g}; both must "
+            "be true. Believe neither number. If the guarantee is a ProfileDP of your own, see that its profile and "
+            "its pair agree; else report this as a defect of sklearn_dpsearch."
+        )
+    word = "true" if certified <= delta else "false" if floor > delta else "undecided"
+    return Verdict(word, epsilon, delta, certified, name, min(floor, certified))
 
 
 # --- mechanisms that have a guarantee ----------------------------------------------------------------------------

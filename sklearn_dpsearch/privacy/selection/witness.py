@@ -39,6 +39,8 @@ FAR = 1e-17
 CUTS = 50
 #: Mechanisms with at most this many outcomes are cut more finely: the split of their atoms matters.
 FEW = 30
+#: Kinds of guarantees with a largest loss ε, but for failures.
+WITH_EPSILON = (PureDP, LaplaceDP, BoundedRangeDP, ApproxDP)
 #: Cuts that are tried from one ε to the next.
 NEAR = (-5, -1, 0, 1, 5)
 
@@ -83,18 +85,23 @@ def witness(one_run: Guarantee | Statement, count: CountDistribution | float, ep
     >>> round(witness(GaussianDP(mu=0.2**0.5), 10, 2.88) * 1e6, 2)
     1.1
     """
-    distribution, one_run, epsilon = (
-        as_count_distribution(count),
-        as_guarantee(one_run, "one_run"),
-        plain_number("epsilon", epsilon),
-    )
+    distribution, one_run = as_count_distribution(count), as_guarantee(one_run, "one_run")
+    epsilon = float(plain_number("epsilon", epsilon))
     require(epsilon >= 0, "epsilon >= 0", epsilon=epsilon)
     if epsilon > LARGEST_EPSILON:
         return open_failure(one_run, distribution)
-    all_tails = worst_tails(one_run)
-    three = [largest_gain(tails, distribution, float(epsilon)) for tails in all_tails]
-    found = max(*three, *(ManyGroups(tails.outcomes, distribution).gain(float(epsilon)) for tails in all_tails))
+    found = largest_delta(worst_tails(one_run), distribution, epsilon)
     return found if found > _least_told(one_run, distribution) else 0.0
+
+
+def largest_delta(
+    mechanisms: list[Tails], distribution: CountDistribution, epsilon: float, enough: float = np.inf
+) -> float:
+    """δ of the best order of any of these; many groups, which take longer, are tried if three are not enough."""
+    three = max((largest_gain(tails, distribution, epsilon) for tails in mechanisms), default=0.0)
+    if three > enough:
+        return three
+    return max([three, *(ManyGroups(tails.outcomes, distribution).gain(epsilon) for tails in mechanisms)])
 
 
 def witness_epsilon(one_run: Guarantee | Statement, count: CountDistribution | float, delta: float) -> float:
@@ -116,11 +123,8 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountDistribution | f
     float
         Every valid accountant reports at least this ε.
     """
-    distribution, one_run, delta = (
-        as_count_distribution(count),
-        as_guarantee(one_run, "one_run"),
-        plain_number("delta", delta),
-    )
+    distribution, one_run = as_count_distribution(count), as_guarantee(one_run, "one_run")
+    delta = plain_number("delta", delta)
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     if open_failure(one_run, distribution) > delta:
         return np.inf
@@ -154,16 +158,9 @@ def open_failure(one_run: Guarantee, distribution: CountDistribution) -> float:
     return float(pgf_increase(distribution, np.zeros(1), np.array([share]))[0][0])
 
 
-def _with_finite_losses(one_run: Guarantee) -> Guarantee:
-    """A stronger guarantee with losses below the numeric infinity; its mechanisms also have the given one."""
-    if isinstance(one_run, (PureDP, LaplaceDP, BoundedRangeDP, ApproxDP)) and one_run.epsilon > LARGEST_EPSILON:
-        return replace(one_run, epsilon=LARGEST_EPSILON)
-    return one_run
-
-
 def _least_told(one_run: Guarantee, distribution: CountDistribution) -> float:
     """δ down to which a pair is sure to have all the digits that its guarantee has by other ways, such as Rényi's."""
-    if isinstance(one_run, (GaussianDP, ZCDP, PureDP, LaplaceDP, BoundedRangeDP, ApproxDP, NonPrivate)):
+    if isinstance(one_run, (GaussianDP, ZCDP, NonPrivate, *WITH_EPSILON)):
         return 0.0
     return FAR * max(distribution.mean, 1.0)
 
@@ -176,7 +173,9 @@ def worst_tails(one_run: Guarantee) -> list[Tails]:
         )
     if isinstance(one_run, (GaussianDP, ZCDP)):
         return [gaussian_tails(one_run.mu if isinstance(one_run, GaussianDP) else float(np.sqrt(2.0 * one_run.rho)))]
-    return [cuts(probabilities(pld)) for pld in _with_finite_losses(one_run).pair.directions]
+    if isinstance(one_run, WITH_EPSILON):  # with losses below the numeric infinity it is a stronger guarantee
+        one_run = replace(one_run, epsilon=min(one_run.epsilon, LARGEST_EPSILON))
+    return [cuts(probabilities(pld)) for pld in one_run.pair.directions]
 
 
 def gaussian_tails(mu: float) -> Tails:
@@ -349,11 +348,8 @@ class ManyGroups:
     """The best order found at each ε, for one mechanism and distribution of K."""
 
     def __init__(self, outcomes: Outcomes, distribution: CountDistribution) -> None:
-        self.coarse = outcomes.p.size <= FEW
-        self.few, self.distribution = (
-            groups(outcomes, max(distribution.mean, 1.0), 2 * CUTS if self.coarse else CUTS),
-            distribution,
-        )
+        self.distribution, self.coarse = distribution, outcomes.p.size <= FEW
+        self.few = groups(outcomes, max(distribution.mean, 1.0), 2 * CUTS if self.coarse else CUTS)
         self.counting: int | None = None
 
     def gain(self, epsilon: float) -> float:

@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date as Date
 from typing import Any, TypeAlias
 
+from ..._site import SITE
 from ...errors import did_you_mean
-from ..guarantees.changed_record import as_replace_one
+from ..guarantees.base import Guarantee
+from ..guarantees.relations import OfGroup, as_replace_one
+from ..guarantees.tightest import SmallestOf
 from . import words
 from .content import FACTS, Content, Curve, Section, clean
 from .mechanisms import in_words
 from .numbers import hundredths_up, percent_up, short_down, short_up, up
 from .release import versions
-from .theorems import COMPOSITION, source, theorem
 
 #: Unit of statements about all records of a person.
 PERSON = "person"
@@ -23,6 +25,18 @@ DELTAS = (1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 #: False positive rates of attacks, and probabilities of the best guess before the release.
 RATES, PRIORS = (0.001, 0.01, 0.1), (0.1, 0.5)
 
+COMPOSITION = "composition"
+#: Pages with proofs.
+THEORY = f"{SITE}/theory"
+#: Beginning of a bound's name ↦ where it is stated and proved.
+SOURCES = {
+    "Theorem": f"sklearn_dpsearch, {THEORY}/index.html (statement, proof and tests)",
+    "PS22": "Papernot & Steinke, Hyperparameter Tuning with Rényi Differential Privacy, ICLR 2022",
+    "KRW24": "Koskela, Redberg & Wang, Privacy Profiles for Private Selection, ICML 2024",
+    "KK23": "Koskela & Kulkarni, Practical Differentially Private Hyperparameter Tuning with Subsampling, NeurIPS 2023",
+    COMPOSITION: f"sklearn_dpsearch, {THEORY}/composition.html (privacy loss distributions)",
+}
+OTHERWISE = f"sklearn_dpsearch, {THEORY}/index.html"
 #: Class of a search's guarantee ↦ its field for what would be released without a choice, and that in words.
 WITHOUT_A_CHOICE = {
     "BestOf": ("one_run", "One run alone, with its score,"),
@@ -32,6 +46,26 @@ WITHOUT_A_CHOICE = {
 
 #: A ``PrivacySpent``, whose file imports this one.
 Stated: TypeAlias = Any
+
+
+def searches(guarantee: Guarantee) -> list[SmallestOf]:
+    """The searches inside a guarantee, which have several bounds."""
+    if isinstance(guarantee, SmallestOf):
+        return [guarantee]
+    if isinstance(guarantee, OfGroup):
+        return searches(guarantee.one_record)
+    return [found for part in getattr(guarantee, "parts", ()) for found in searches(part)]
+
+
+def theorem(guarantee: Guarantee, delta: float) -> str:
+    """Name of the bound that gives ε of the first search inside; "composition" where there is none."""
+    found = searches(guarantee)
+    return found[0].tightest(delta) if found else COMPOSITION
+
+
+def source(name: str) -> str:
+    """Source and proof of the bound of this name."""
+    return next((text for start, text in SOURCES.items() if name.startswith(start)), OTHERWISE)
 
 
 def content_of(spent: Stated, about: Mapping[str, str], date: Date | str) -> Content:

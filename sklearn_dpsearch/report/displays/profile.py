@@ -55,7 +55,7 @@ class PrivacyProfileDisplay(Display):
     >>> from sklearn_dpsearch.privacy import PureDP, best_of
     >>> display = PrivacyProfileDisplay.from_guarantee(best_of(PureDP(epsilon=0.5), 10), certificate=False)
     >>> list(display.curves)
-    ['everything released', 'one run', 'PS22 Corollary 3', 'PS22 Lemma 7']
+    ['everything released', 'one run', 'PS22 Lemma 7']
     >>> display.plot()  # doctest: +SKIP
     """
 

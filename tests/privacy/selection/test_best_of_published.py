@@ -24,10 +24,11 @@ from sklearn_dpsearch.privacy import (
     best_of,
 )
 from sklearn_dpsearch.privacy.guarantees.composition import ORDERS
-from sklearn_dpsearch.privacy.selection import best_of_published
-from sklearn_dpsearch.privacy.selection.best_of_published import THEOREMS
+from sklearn_dpsearch.privacy.selection import published
+from sklearn_dpsearch.privacy.selection.published import BEST_OF
 from tests.privacy.never_smallest import bounds as never_smallest
 
+EVERY = {**BEST_OF, **never_smallest.THEOREMS}
 GAUSSIAN, LAPLACE = dp_event.GaussianDpEvent(2.0), dp_event.LaplaceDpEvent(2.0)
 SHAPES_AND_MEANS = [(0.0, 10.0), (1.0, 10.0), (0.5, 1000.0), (5.0, 3.0), (1.0, 1.5)]
 
@@ -79,7 +80,7 @@ def test_theorem_6_agrees_with_dp_accounting_at_every_order(event, mean: float) 
     ours is then the larger, and by at most what that conversion gains.
     """
     base = RenyiDP(orders=ORDERS, epsilons=renyi_of(event))
-    ours = best_of_published.renyi_poisson(base, Poisson(mean), ORDERS)
+    ours = published.renyi_poisson(base, Poisson(mean), ORDERS)
     theirs = renyi_of(dp_event.RepeatAndSelectDpEvent(event, mean, np.inf))
     assert ours.epsilons == pytest.approx(theirs, abs=1e-8)  # type: ignore[attr-defined]
 
@@ -91,9 +92,7 @@ def test_theorem_6_agrees_with_dp_accounting_at_every_order(event, mean: float) 
 )
 def test_points_of_figure_4(distribution: CountDistribution, epsilon: float) -> None:
     """Papernot & Steinke, figure 4: a 0.1-zCDP run at δ = 1e-6."""
-    theorem = (
-        best_of_published.renyi_poisson if isinstance(distribution, Poisson) else never_smallest.renyi_negative_binomial
-    )
+    theorem = published.renyi_poisson if isinstance(distribution, Poisson) else never_smallest.renyi_negative_binomial
     assert theorem(ZCDP(rho=0.1), distribution).epsilon_at(1e-6) == pytest.approx(epsilon, abs=6e-3)
 
 
@@ -105,9 +104,9 @@ def test_lemma_7_is_at_most_the_theorems_that_follow_from_it() -> None:
         for distribution, theorem in [
             (Geometric(10), never_smallest.renyi_negative_binomial),
             (Logarithmic(100), never_smallest.renyi_negative_binomial),
-            (Poisson(10), best_of_published.renyi_poisson),
+            (Poisson(10), published.renyi_poisson),
         ]:
-            seven = best_of_published.renyi_any_distribution(base, distribution).renyi(ORDERS)
+            seven = published.renyi_any_distribution(base, distribution).renyi(ORDERS)
             assert np.all(seven <= theorem(base, distribution).renyi(ORDERS) * 1.03)
 
 
@@ -116,13 +115,13 @@ def test_corollary_3_is_theorem_2_as_the_order_grows() -> None:
     assert never_smallest.renyi_negative_binomial(PureDP(epsilon=0.3), distribution, orders).renyi(
         1e7
     ) == pytest.approx(2.5 * 0.3, abs=1e-5)
-    assert best_of_published.pure_negative_binomial(PureDP(epsilon=0.3), distribution) == PureDP(epsilon=0.75)
+    assert never_smallest.pure_negative_binomial(PureDP(epsilon=0.3), distribution) == PureDP(epsilon=0.75)
 
 
 def test_lemma_20_fails_exactly_when_some_run_fails() -> None:
     """1 − f(1 − δ₀): the probability that at least one of K runs fails."""
     distribution, base = Geometric(10), ApproxDP(epsilon=0.2, delta=1e-3)
-    ours = best_of_published.approx_negative_binomial(base, distribution)
+    ours = published.approx_negative_binomial(base, distribution)
     k = np.arange(1, 4000)
     assert ours.epsilon_at(0.9) == 0.0
     assert ours.delta_at(3 * 0.2) == pytest.approx(float(distribution.pmf(k) @ (1 - 0.999**k)), rel=1e-9)
@@ -132,7 +131,7 @@ def test_corollary_21_holds_its_formula() -> None:
     base, distribution = ApproxDP(epsilon=0.2, delta=1e-5), Poisson(10)
     odds = np.expm1(0.2)
     curve = RenyiDP(orders=[1 + 1 / odds], epsilons=[0.2 + odds * np.log(10)])
-    assert best_of_published.approx_poisson(base, distribution).delta_at(1.5) == pytest.approx(
+    assert published.approx_poisson(base, distribution).delta_at(1.5) == pytest.approx(
         -np.expm1(-1e-4) + curve.delta_at(1.5), rel=1e-9
     )
 
@@ -141,10 +140,7 @@ def test_corollary_5_8_is_the_limit_of_theorem_5_7() -> None:
     """Binomial(n, m/n) becomes Poisson(m)."""
     base = GaussianDP(mu=0.3)
     poisson = never_smallest.profile_poisson(base, Poisson(5)).epsilon_at(1e-6)
-    gaps = [
-        best_of_published.profile_binomial(base, Binomial(n, 5 / n)).epsilon_at(1e-6) - poisson
-        for n in (50, 1000, 10**6)
-    ]
+    gaps = [published.profile_binomial(base, Binomial(n, 5 / n)).epsilon_at(1e-6) - poisson for n in (50, 1000, 10**6)]
     assert gaps[0] > gaps[1] > gaps[2]
     assert abs(gaps[2]) < 1e-3
 
@@ -154,9 +150,7 @@ def test_condition_on_a_run_scales_delta_and_the_exponential_of_the_divergence()
     factor = 1 / -np.expm1(-2.0)
     free, given = (never_smallest.profile_poisson(base, one) for one in (distribution, distribution.at_least_one()))
     assert given.delta_at(2.0) == pytest.approx(factor * free.delta_at(2.0))
-    free, given = (
-        best_of_published.renyi_poisson(base, one, ORDERS) for one in (distribution, distribution.at_least_one())
-    )
+    free, given = (published.renyi_poisson(base, one, ORDERS) for one in (distribution, distribution.at_least_one()))
     assert (ORDERS - 1) * (given.epsilons - free.epsilons) == pytest.approx(np.full(ORDERS.size, np.log(factor)))  # type: ignore[attr-defined]
 
 
@@ -172,7 +166,7 @@ def test_bounds_outside_of_the_accountant_are_never_the_smallest(base, distribut
 
 #: A case for each bound of the accountant in which it is the smallest.
 SMALLEST = [
-    ("PS22 Corollary 3", PureDP(epsilon=0.5), NegativeBinomial(-0.5, 50), 1e-3),
+    ("Theorem 1 (pure)", PureDP(epsilon=0.5), NegativeBinomial(-0.5, 50), 1e-3),
     ("PS22 Theorem 6", ZCDP(rho=0.01), Poisson(15).at_least_one(), 1e-3),
     ("PS22 Lemma 7", ZCDP(rho=0.01), Binomial(40, 0.5), 1e-3),
     ("PS22 Lemma 20", ApproxDP(epsilon=0.5, delta=1e-9), Geometric(10), 1e-8),
@@ -189,7 +183,7 @@ def test_bounds_of_the_accountant_are_each_the_smallest_somewhere(name, base, di
 
 
 def test_each_bound_of_the_accountant_has_such_a_case() -> None:
-    assert {name for name, *_ in SMALLEST} == set(THEOREMS)
+    assert {name for name, *_ in SMALLEST} == {"Theorem 1 (pure)", *BEST_OF}
 
 
 # --- which bounds apply, and where they lie -----------------------------------------------------------------------
@@ -212,7 +206,7 @@ def test_failures_of_many_runs_keep_their_digits(shape: float, mean: float, delt
             exact = 1 - (base**-eta - 1) / (gamma**-eta - 1)
         if exact > 0.999:
             return
-        reported = best_of_published.approx_negative_binomial(run, distribution).delta_at(500.0)
+        reported = published.approx_negative_binomial(run, distribution).delta_at(500.0)
         assert exact <= reported <= exact * (1 + 1e-9)
         # open failures at the top reach it; the smallest of all bounds is no exception
         assert exact * (1 - 1e-15) <= best_of(run, distribution).delta_at(500.0)

@@ -19,16 +19,14 @@ from sklearn_dpsearch.privacy import (
     RenyiDP,
     best_of,
 )
-from sklearn_dpsearch.privacy.selection import best_of_published
-from sklearn_dpsearch.privacy.selection.best_of_published import NotApplicable
-from sklearn_dpsearch.privacy.selection.subset import subset_then_train
-from sklearn_dpsearch.privacy.selection.subset_published import (
+from sklearn_dpsearch.privacy.selection import published
+from sklearn_dpsearch.privacy.selection.published import (
     INTEGER_ORDERS,
-    THEOREMS,
-    published_subset,
+    SUBSET,
     renyi_all,
     renyi_rest,
 )
+from sklearn_dpsearch.privacy.selection.subset import subset_then_train
 from tests.privacy import brute_force, subset_search
 from tests.privacy.brute_force import largest_loss, renyi
 from tests.privacy.subset_search import VARIANTS, check, neighbours
@@ -47,7 +45,7 @@ DELTA = 1e-5
 def test_points_of_figure_1(mean: float, rest: float, on_all: float) -> None:
     """Koskela & Kulkarni, figure 1 at q = 0.1: Rényi curves all the way, PS22 Theorem 6 for the tuning."""
     base = RenyiDP(orders=INTEGER_ORDERS, epsilons=SGD.renyi(INTEGER_ORDERS))
-    tune = best_of_published.renyi_poisson(base, Poisson(mean), INTEGER_ORDERS)
+    tune = published.renyi_poisson(base, Poisson(mean), INTEGER_ORDERS)
     assert renyi_rest(tune, base, 0.1).epsilon_at(DELTA) == pytest.approx(rest, abs=2e-3)
     assert renyi_all(tune, base, 0.1).epsilon_at(DELTA) == pytest.approx(on_all, abs=2e-3)
 
@@ -112,12 +110,11 @@ def test_bounds_are_above_the_exact_divergence_and_the_exact_loss() -> None:
         for train_on in VARIANTS:
             p, q = neighbours(search, fraction, train_on)
             kept = (p > 0) & (q > 0)
-            for one in THEOREMS[train_on].values():
-                bound = one(tune, train, fraction, orders)  # type: ignore[call-arg]
-                exact = [max(renyi(p[kept], q[kept], o), renyi(q[kept], p[kept], o)) for o in orders]
-                assert np.all(exact <= bound.renyi(orders) + 1e-9)
-                check(bound, p, q)
-                seen += 1
+            bound = SUBSET[train_on][1](tune, train, fraction, orders)  # type: ignore[call-arg]
+            exact = [max(renyi(p[kept], q[kept], o), renyi(q[kept], p[kept], o)) for o in orders]
+            assert np.all(exact <= bound.renyi(orders) + 1e-9)
+            check(bound, p, q)
+            seen += 1
     assert seen > 20
 
 
@@ -151,12 +148,11 @@ def test_published_bounds_are_the_smallest_for_weak_renyi_curves(tune, train_on,
 
 
 @pytest.mark.parametrize("train_on", VARIANTS)
-def test_bounds_that_do_not_apply_are_left_out_and_say_so(train_on: str) -> None:
+def test_bounds_that_do_not_apply_are_left_out(train_on: str) -> None:
     known, unknown = PureDP(epsilon=1.0), ApproxDP(epsilon=1.0, delta=1e-6)
     changed = PureDP(epsilon=1.0, neighboring="replace_one")
-    assert [name for name, _ in published_subset(known, known, 0.1, train_on)] == list(THEOREMS[train_on])
+    name, bound = SUBSET[train_on]
+    assert name in subset_then_train(known, known, 0.1, train_on).bounds
     for tune, train in ((unknown, known), (known, unknown), (changed, changed)):
-        assert not list(published_subset(tune, train, 0.1, train_on))
-        for theorem in THEOREMS[train_on].values():
-            with pytest.raises(NotApplicable, match="This bound needs"):
-                theorem(tune, train, 0.1)
+        assert bound(tune, train, 0.1) is None
+        assert name not in subset_then_train(tune, train, 0.1, train_on).bounds

@@ -19,10 +19,10 @@ from sklearn_dpsearch.privacy import (
     PureDP,
     RenyiDP,
 )
-from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
+from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution, on_points
 from sklearn_dpsearch.privacy.selection import threshold
-from sklearn_dpsearch.privacy.selection.threshold import TheoremThree, UntilAbove, spread, until_above, until_above_pure
-from sklearn_dpsearch.privacy.selection.threshold_published import renyi_threshold
+from sklearn_dpsearch.privacy.selection.published import renyi_threshold
+from sklearn_dpsearch.privacy.selection.threshold import TheoremThree, UntilAbove, until_above, until_above_pure
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, Violation, hockey_stick, random_mechanism
 
@@ -345,7 +345,8 @@ def test_spreading_atoms_keeps_both_masses_and_only_raises_the_curve() -> None:
     rng = np.random.default_rng(3)
     losses = np.sort(rng.normal(size=200))
     one = LossDistribution(losses, rng.dirichlet(np.ones(200)), 0.0)
-    wide = spread(one, losses[[0, 20, 77, 150, 199]])
+    points = losses[[0, 20, 77, 150, 199]]
+    wide = LossDistribution(points, on_points(one, np.append(points, np.inf))[:-1])
     assert wide.masses.sum() == pytest.approx(1.0)
     assert wide.masses @ np.exp(-wide.losses) == pytest.approx(one.masses @ np.exp(-losses))
     grid = np.linspace(-3, 3, 50)

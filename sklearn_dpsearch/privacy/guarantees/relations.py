@@ -1,0 +1,324 @@
+r"""Guarantees for other neighbours: a record that is changed, one that is blank, several records of one person.
+
+Each pair of new neighbours is the two ends of a chain of old ones. To change a record is to remove one and to add
+another; the records of a person leave one by one. For distributions P, R, Q on a chain, and any real ε₁ + ε₂ = ε,
+
+    δ_PQ(ε)  ≤  δ_PR(ε₁) + e^{ε₁}·δ_RQ(ε₂)
+
+(docs/theory/composition.md, "From one relation to another" and "From one record to one person").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .._checks import check_kind, require, require_whole
+from .._types import Array, ArrayLike, Neighboring
+from ..numerics.basic_mechanisms import LARGEST_LOSS
+from ..numerics.exact_numbers import float_above
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, symmetric
+from .base import Guarantee, Statement, as_guarantee, check_parts, discretized
+from .composition import Composition, compose
+from .pure import BoundedRangeDP, LaplaceDP, PureDP
+from .values import DPSGD, ZCDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
+
+#: Points of the profile through which a dominating pair is drawn.
+POINTS = 4001
+#: Steps of the golden-section search for ε₁, each of which leaves 0.618 of the interval.
+STEPS = 50
+GOLDEN = 0.5 * (5**0.5 - 1)
+#: Most records of one person: beyond, every bound is vacuous.
+MOST_RECORDS = 10**6
+#: Kinds of guarantees that keep their kind on a chain of m steps ↦ parameter, and the power of m that multiplies it.
+#: The parts of a composition are not converted one by one: the composition may be a mere bound (as ``gaussian_target``
+#: is), and its parts would promise too much.
+MULTIPLIED: dict[type[Guarantee], tuple[str, int]] = {
+    PureDP: ("epsilon", 1),
+    BoundedRangeDP: ("epsilon", 1),
+    LaplaceDP: ("epsilon", 1),
+    GaussianDP: ("mu", 1),
+    ZCDP: ("rho", 2),
+}
+
+
+def _multiplied(guarantee: Guarantee, steps: int) -> Guarantee:
+    """Guarantee of one of these kinds for the ends of a chain, rounded up."""
+    name, power = MULTIPLIED[type(guarantee)]
+    number = getattr(guarantee, name)
+    more = float_above(Fraction(number) * steps**power) if math.isfinite(number) else math.inf
+    changed: dict[str, Any] = {name: more}
+    return replace(guarantee, **changed)
+
+
+def delta_of_two_steps(pair: DominatingPair, epsilon: Array) -> Array:
+    """min over ε₁ of δ_removed(ε₁) + e^{ε₁}·δ_added(ε − ε₁), rounded up.
+
+    Both terms are convex in e^{ε₁}, the second as the perspective of a convex function. So a golden-section search
+    finds the minimum, and every value on its way is a valid bound.
+    """
+
+    def bound(first: Array) -> Array:
+        value: Array = pair.removed.delta_at(first) + np.exp(first) * pair.added.delta_at(epsilon - first)
+        return value
+
+    reach = max(float(np.max(np.abs(part.losses), initial=0.0)) for part in pair.directions)
+    low, high = np.full_like(epsilon, -reach), np.full_like(epsilon, reach)
+    best = np.minimum(bound(low), bound(high))
+    for _ in range(STEPS):
+        left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        at_left, at_right = bound(left), bound(right)
+        best = np.minimum(best, np.minimum(at_left, at_right))
+        low, high = np.where(at_left < at_right, low, left), np.where(at_left < at_right, right, high)
+    found: Array = np.minimum(best * (1.0 + ROUNDING), 1.0)
+    return found
+
+
+# --- a changed record ---------------------------------------------------------------------------------------------
+
+
+def as_replace_one(guarantee: Guarantee | Statement) -> Guarantee:
+    """Guarantee for a changed record that follows from one for the presence of a record.
+
+    Pure, bounded-range, Laplace and Gaussian guarantees double, zero-concentrated ones count four times. ``DPSGD``,
+    also composed with itself, has its own accounting, which costs less than twice. All others are converted by their
+    profile.
+
+    Parameters
+    ----------
+    guarantee : Guarantee or PrivacySpent
+        Under ``add_remove`` or ``zero_out``; a guarantee under ``replace_one`` is returned unchanged.
+
+    Returns
+    -------
+    Guarantee
+        Under ``replace_one``. The reverse is impossible: data sets with a record less are no neighbours under
+        ``replace_one``.
+
+    Examples
+    --------
+    >>> as_replace_one(PureDP(epsilon=1.0, neighboring="zero_out"))
+    PureDP(neighboring='replace_one', epsilon=2.0)
+    """
+    found = as_guarantee(guarantee)
+    if found.neighboring == "replace_one":
+        return found
+    if type(found) is Composition and all(type(part) is DPSGD for part in found.parts):
+        return compose(*(as_replace_one(part) for part in found.parts))
+    if type(found) in MULTIPLIED:
+        return replace(_multiplied(found, 2), neighboring="replace_one")
+    return CARRIED_OVER.get(type(found), lambda found: ChangedRecord(presence=found))(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangedRecord(Guarantee):
+    """Guarantee for a changed record, derived only from the guarantee for its presence.
+
+    Parameters
+    ----------
+    presence : Guarantee
+        Under ``add_remove`` or ``zero_out``.
+    neighboring : {"replace_one"}
+    """
+
+    presence: Guarantee
+    neighboring: Neighboring = "replace_one"
+
+    def _check(self) -> None:
+        check_kind("presence", self.presence, Guarantee, "a guarantee")
+        require(self.neighboring == "replace_one", 'neighboring="replace_one"', neighboring=self.neighboring)
+        require(
+            self.presence.neighboring != "replace_one",
+            'presence under "add_remove" or "zero_out"',
+            presence=self.presence,
+        )
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        one = self.presence.pure_epsilon
+        return None if one is None else 2.0 * one
+
+    @property
+    def has_renyi(self) -> bool:
+        return self.presence.has_renyi
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """Two steps by the weak triangle inequality."""
+        return renyi_of_two_steps(self.presence.renyi, np.asarray(order, dtype=float))
+
+    def _pair(self) -> DominatingPair:
+        """The pair, equal for both orders, as either record may be the removed one."""
+        return symmetric(discretized(partial(delta_of_two_steps, self.presence.pair), number=POINTS))
+
+
+def renyi_of_two_steps(curve: Callable[[Array], Array], order: Array) -> Array:
+    """2α/(2α−1)·ρ(2α−1) + ρ(2α) (Bun & Steinke 2016, section 5: the triangle-like inequality, for two steps)."""
+    total: Array = 2 * order / (2 * order - 1) * curve(2 * order - 1) + curve(2 * order)
+    return total
+
+
+def _same_parameters(guarantee: Any) -> Guarantee:
+    return replace(guarantee, neighboring="replace_one")  # type: ignore[no-any-return]
+
+
+def _renyi(guarantee: Any) -> Guarantee:
+    orders = np.unique(np.concatenate([0.5 * guarantee.orders, 0.5 * (guarantee.orders + 1)]))
+    orders = orders[orders > 1]
+    epsilons = renyi_of_two_steps(guarantee.renyi, orders)
+    if not np.any(np.isfinite(epsilons)):  # no known order is far enough from 1
+        return ChangedRecord(presence=guarantee)
+    return RenyiDP(orders=orders, epsilons=epsilons, neighboring="replace_one")
+
+
+#: Further kinds of guarantees for changed records.
+CARRIED_OVER: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
+    RenyiDP: _renyi,
+    DPSGD: _same_parameters,
+    NonPrivate: _same_parameters,
+}
+
+
+# --- a blank record -----------------------------------------------------------------------------------------------
+
+
+def as_zero_out(guarantee: Guarantee | Statement) -> Guarantee:
+    """Guarantee for a blank record that follows from one for the presence of a record.
+
+    It holds with the number of records as a public constant, of a mechanism that ignores a blank record as it ignores
+    one that is not there (docs/theory/composition.md, "From one relation to another"). The numbers are the same.
+
+    Parameters
+    ----------
+    guarantee : Guarantee or PrivacySpent
+        Under ``add_remove``; others are returned unchanged.
+
+    Returns
+    -------
+    Guarantee
+        Under ``zero_out``.
+
+    Examples
+    --------
+    >>> from sklearn_dpsearch.privacy import PureDP
+    >>> as_zero_out(PureDP(epsilon=1.0))
+    PureDP(neighboring='zero_out', epsilon=1.0)
+    """
+    found: Guarantee = _blanked(as_guarantee(guarantee))
+    return found
+
+
+def _blanked(value: Any) -> Any:
+    """Replace the relation in guarantees at any depth of a value."""
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(map(_blanked, value))
+    if not isinstance(value, Guarantee) or value.neighboring != "add_remove":
+        return value
+    if not is_dataclass(value):
+        return ProfileDP.from_pair(value.pair, "zero_out")
+    parts = {field.name: _blanked(getattr(value, field.name)) for field in fields(value) if field.init}
+    return replace(value, **{**parts, "neighboring": "zero_out"})
+
+
+# --- several records of one person --------------------------------------------------------------------------------
+
+
+def for_group(guarantee: Guarantee | Statement, records: int) -> Guarantee:
+    """Guarantee for a person with several records, from one for a single record (group privacy).
+
+    Parameters
+    ----------
+    guarantee : Guarantee or PrivacySpent
+        For one record, under any relation.
+    records : int
+        The largest number of records of one person, ≥ 1.
+
+    Returns
+    -------
+    Guarantee
+        Under the same relation for persons: up to ``records`` records, all of which leave or all of which join
+        (``add_remove``), are replaced by nothing or come in place of nothing (``zero_out``), or are changed.
+        Pure, bounded-range, Laplace and Gaussian guarantees are multiplied by ``records``, zero-concentrated ones by
+        its square. All others are carried over by their profile.
+
+    Notes
+    -----
+    Apply this function last, to the total. Subsets and batches are drawn record by record, not person by person, so
+    ``subset_then_train`` needs guarantees for records.
+
+    Examples
+    --------
+    >>> for_group(PureDP(epsilon=0.25), 4)
+    PureDP(neighboring='add_remove', epsilon=1.0)
+    """
+    found = as_guarantee(guarantee)
+    require_whole(1, records=records)
+    if records == 1 or isinstance(found, NonPrivate):
+        return found
+    if type(found) in MULTIPLIED:
+        return _multiplied(found, int(records))
+    return OfGroup(one_record=found, records=int(records), neighboring=found.neighboring)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfGroup(Guarantee):
+    """Guarantee for a person with several records, derived only from the guarantee for one record.
+
+    Parameters
+    ----------
+    one_record : Guarantee
+    records : int
+        ≥ 2.
+    """
+
+    one_record: Guarantee
+    records: int
+
+    def _check(self) -> None:
+        require_whole(2, records=self.records)
+        require(self.records <= MOST_RECORDS, f"at most {MOST_RECORDS} records", records=self.records)
+        check_parts(self, one_record=self.one_record)
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        one = self.one_record.pure_epsilon
+        return None if one is None else float_above(Fraction(one) * self.records)
+
+    def _profile(self, epsilon: Array) -> Array:
+        """The smaller of two bounds: that of the chain, known at points, and equal steps of ε."""
+        values = np.minimum(super()._profile(epsilon), self._equal_steps(epsilon))
+        return self._none_beyond(epsilon, values)
+
+    def _equal_steps(self, epsilon: Array) -> Array:
+        """δ(ε/m)·(1 + e^{ε/m} + … + e^{(m−1)ε/m}), rounded up."""
+        each = epsilon / self.records * (1.0 - ROUNDING)
+        step = np.clip(each, 1e-300, LARGEST_LOSS / self.records)
+        growth = np.expm1(self.records * step) / np.expm1(step) * (1.0 + ROUNDING)
+        values: Array = np.minimum(self.one_record._profile(each) * growth * (1.0 + ROUNDING), 1.0)
+        return np.where(epsilon > LARGEST_LOSS, 1.0, values)
+
+    def _pair(self) -> DominatingPair:
+        return chain(self.one_record.pair, int(self.records))
+
+
+def chain(pair: DominatingPair, steps: int) -> DominatingPair:
+    """The pair of both ends of a chain of ``steps`` neighbours, each with a record less than the one before."""
+    if steps == 1:
+        return pair
+    half = chain(pair, steps // 2)
+    both = joined(half, half)
+    return both if steps % 2 == 0 else joined(both, pair)
+
+
+def joined(first: DominatingPair, second: DominatingPair) -> DominatingPair:
+    """The pair of the ends of two joined chains."""
+    removed = partial(delta_of_two_steps, DominatingPair(first.removed, second.removed))
+    if all(pair.removed is pair.added for pair in (first, second)):
+        return symmetric(discretized(removed, number=POINTS))
+    added = partial(delta_of_two_steps, DominatingPair(second.added, first.added))
+    return DominatingPair(discretized(removed, added, POINTS), discretized(added, removed, POINTS))

@@ -1,0 +1,273 @@
+r"""Published bounds that are the smallest in some case: best of K runs, random subsets, thresholds.
+
+PS22: Papernot & Steinke, ICLR 2022. KRW24: Koskela, Redberg & Wang, ICML 2024. KK23: Koskela & Kulkarni, NeurIPS 2023.
+ZW19: Zhu & Wang, ICML 2019. λ is a Rényi order. A bound is None for guarantees and distributions that it does not
+cover.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from scipy import optimize, special
+
+from .._types import Array
+from ..count_distributions.base import Conditioned, CountDistribution
+from ..count_distributions.distributions import Binomial, Poisson
+from ..count_distributions.negative_binomial import TruncatedNegativeBinomial
+from ..guarantees.base import Guarantee
+from ..guarantees.values import ORDERS, ApproxDP, ProfileDP, RenyiDP
+from ..numerics import basic_mechanisms
+from ..numerics.loss_distribution import ROUNDING
+from .testing_region import nodes, slope_ratio
+
+# --- the best of K runs --------------------------------------------------------------------------------------------
+#
+# f is the generating function of K, m = E K, and η, γ are the parameters of the truncated negative binomial
+# distribution. Conditioning on K ≥ 1 divides f' by 1 − f(0): every bound here multiplies its δ, or e^{(λ−1)ε}, by
+# 1/(1 − f(0)). Where K may be 0, the Rényi bounds are about the outcomes of a run alone (PS22, footnote 9): at ε ≥ 0
+# "no run" adds nothing to a hockey-stick divergence, but it is one more outcome of a Rényi divergence
+# (``BestOf.renyi`` counts it).
+
+
+def split(count: CountDistribution) -> tuple[CountDistribution, float]:
+    """The distribution without its condition K ≥ 1, and 1/P[K ≥ 1]."""
+    return (count.distribution, 1.0 / count._scale) if isinstance(count, Conditioned) else (count, 1.0)
+
+
+def renyi_poisson(one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS) -> RenyiDP | None:
+    r"""ε'(λ) = ε(λ) + m·δ(ε̂) + log(m)/(λ−1), ε̂ = log(1 + 1/(λ−1)).
+
+    PS22 Theorem 6, for K ~ Poisson(m).
+    """
+    distribution, scale = split(count)
+    if not (one_run.has_renyi and isinstance(distribution, Poisson)):
+        return None
+    delta = one_run.delta_at(np.log1p(1 / (orders - 1)))
+    epsilons = one_run.renyi(orders) + distribution.mean * delta + np.log(distribution.mean * scale) / (orders - 1)
+    return RenyiDP(orders=orders, epsilons=np.maximum(epsilons, 0.0), neighboring=one_run.neighboring)
+
+
+def renyi_any_distribution(one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS) -> RenyiDP | None:
+    r"""ε'(λ) = ε(λ) + sup over (q, q') of log( f'(q)^λ·f'(q')^{1−λ} ) / (λ−1), (q, q') in the testing region.
+
+    PS22 Lemma 7, where P[K = 1] > 0. For each q the worst q' is q_min(q), and ``slope_ratio`` bounds f'(q)/f'(q_min(q))
+    on each cell.
+    """
+    if not (one_run.has_renyi and count.pgf_slope(0.0) > 0):
+        return None
+    grid = nodes()
+    log_slope = count.log_slope(grid.q[1:], grid.u[1:])
+    log_ratio = np.max([slope_ratio(pld, count, grid) for pld in one_run.pair.directions], axis=0)
+    worst = np.max(log_slope + (orders[:, None] - 1) * log_ratio, axis=1)
+    epsilons = np.maximum(one_run.renyi(orders) + worst / (orders - 1), 0.0)
+    return RenyiDP(orders=orders, epsilons=epsilons, neighboring=one_run.neighboring)
+
+
+def approx_negative_binomial(one_run: Guarantee, count: CountDistribution) -> ApproxDP | None:
+    r"""((2+η)·ε₀, 1 − f(1 − δ₀))-DP for an (ε₀, δ₀)-DP base. PS22 Lemma 20 with Corollary 3.
+
+    Lemma 20 moves the failures aside; a pure ε₀ base remains, and K with generating function
+    f(x(1−δ₀))/f(1−δ₀), which is negative binomial with the same η.
+    """
+    if not (isinstance(one_run, ApproxDP) and isinstance(count, TruncatedNegativeBinomial)):
+        return None
+    delta = count.shortfall(one_run.delta) * (1.0 + ROUNDING)  # never 0 by cancellation: that would claim pure privacy
+    if delta >= 1:
+        return None
+    return ApproxDP(epsilon=(2 + count.eta) * one_run.epsilon, delta=delta, neighboring=one_run.neighboring)
+
+
+def approx_poisson(one_run: Guarantee, count: CountDistribution) -> ProfileDP | None:
+    r"""δ'-approximate (λ, ε')-Rényi DP, λ = 1 + 1/(e^{ε₀} − 1), ε' = ε₀ + (e^{ε₀} − 1)·log m, δ' = 1 − e^{−mδ₀}.
+
+    PS22 Corollary 21 (of Lemma 20), for an (ε₀, δ₀)-DP base and K ~ Poisson(m), m ≥ 1.
+    """
+    if not (isinstance(one_run, ApproxDP) and isinstance(count, Poisson) and count.mean >= 1 and one_run.epsilon > 0):
+        return None
+    odds = np.expm1(one_run.epsilon)
+    failed = -np.expm1(-count.mean * one_run.delta) * (1.0 + ROUNDING)
+    curve = np.array([1 + 1 / odds]), np.array([one_run.epsilon + odds * np.log(count.mean)])
+    profile = partial(_with_failures, failed, partial(basic_mechanisms.delta_of_renyi, *curve))
+    return ProfileDP(profile=profile, neighboring=one_run.neighboring)
+
+
+def _with_failures(failed: float, profile: Callable[[Array], Array], epsilon: Array) -> Array:
+    return failed + profile(epsilon)
+
+
+def shifted(base: Guarantee, factor: float, shift: float) -> ProfileDP:
+    """δ(ε) = factor·δ_Q(ε − shift), the form of the KRW24 bounds; 1 where ε < shift."""
+    return ProfileDP(profile=partial(_shifted, base, factor, shift), neighboring=base.neighboring)
+
+
+def _shifted(base: Guarantee, factor: float, shift: float, epsilon: Array) -> Array:
+    moved = base.delta_at(np.maximum(epsilon - shift, 0.0))
+    return np.where(epsilon >= shift, np.minimum(factor * moved, 1.0), 1.0)
+
+
+def least(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
+    """Smallest value found of ``shift`` over ε₁ in [0, reach]; every value is a valid choice."""
+    grid = np.append(0.0, np.geomspace(1e-6, reach, 300))
+    values = np.asarray(shift(grid))
+    best = int(np.nanargmin(values))
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
+    with np.errstate(invalid="ignore"):  # where some values are infinite
+        found = optimize.minimize_scalar(lambda x: float(shift(np.array([x]))[0]), bounds=(low, high), method="bounded")
+    return float(min(values[best], found.fun))
+
+
+def profile_binomial(one_run: Guarantee, count: CountDistribution) -> ProfileDP | None:
+    r"""δ(ε) ≤ m·δ_Q(ε − (n−1)·log(1 − p + p·(e^{ε₁} + δ_Q(ε₁)))) for ε₁ with δ_Q(ε₁) ≤ (1−p)/p·(e^{ε₁} − 1).
+
+    KRW24 Theorem 5.7, for binomial K.
+    """
+    distribution, scale = split(count)
+    if not isinstance(distribution, Binomial):
+        return None
+    n, p = distribution.n, distribution.p
+
+    def shift(first: Array) -> Array:
+        delta = one_run.delta_at(first)
+        allowed = p * delta <= (1 - p) * np.expm1(first)
+        return np.where(allowed, (n - 1) * np.log(1 - p + p * (np.exp(first) + delta)), np.inf)
+
+    smallest = least(shift)
+    return shifted(one_run, distribution.mean * scale, smallest) if np.isfinite(smallest) else None
+
+
+#: Every bound on the best of K runs by the name under which it is reported.
+BEST_OF: dict[str, Callable[[Guarantee, CountDistribution], Guarantee | None]] = {
+    "PS22 Theorem 6": renyi_poisson,
+    "PS22 Lemma 7": renyi_any_distribution,
+    "PS22 Lemma 20": approx_negative_binomial,
+    "PS22 Corollary 21": approx_poisson,
+    "KRW24 Theorem 5.7": profile_binomial,
+}
+
+# --- a random subset, then a training -------------------------------------------------------------------------------
+#
+# λ is an integer, q the probability with which a record is in the subset, ρ_t and ρ_b the Rényi curves of tuning and of
+# training. All sums are over moments M(k) = e^{(k−1)·ρ(k)} ≥ E X^k, M(0) = M(1) = 1, with X a likelihood ratio under
+# its denominator.
+
+#: Integer Rényi orders at which the sums are evaluated.
+INTEGER_ORDERS: Array = np.unique(np.append(np.arange(2.0, 65.0), np.round(np.geomspace(65.0, 1024.0, 48))))
+
+
+def renyi_rest(tune: Guarantee, train: Guarantee, fraction: float, orders: Array = INTEGER_ORDERS) -> RenyiDP | None:
+    r"""max(ρ₁, ρ₂), training on the rest:
+
+    e^{(λ−1)ρ₁} = Σ_{j=0}^{λ} C(λ, j)·q^j(1−q)^{λ−j}·M_t(j)·M_b(λ−j),
+    e^{(λ−1)ρ₂} = Σ_{j=0}^{λ−1} C(λ−1, j)·q^j(1−q)^{λ−1−j}·M_t(j+1)·M_b(λ−j).
+
+    KK23 Theorem 1, for a record more (ρ₁) and a record less (ρ₂).
+    """
+    if not _have_curves(tune, train):
+        return None
+    tuning, training = _log_moments(tune, orders), _log_moments(train, orders)
+    bounds = []
+    for order in orders.astype(int):
+        j = np.arange(order + 1)
+        more = _log_sum(_log_binomial(order, fraction) + tuning[j] + training[order - j])
+        j = np.arange(order)
+        less = _log_sum(_log_binomial(order - 1, fraction) + tuning[j + 1] + training[order - j])
+        bounds.append(_above(max(more, less)) / (order - 1))
+    return RenyiDP(orders=orders, epsilons=bounds, neighboring=train.neighboring)
+
+
+def renyi_all(tune: Guarantee, train: Guarantee, fraction: float, orders: Array = INTEGER_ORDERS) -> RenyiDP | None:
+    r"""ρ'_t + ρ_b, training on all records, with the amplified curve of tuning
+
+    e^{(λ−1)ρ'_t} = Σ_{j=0}^{λ} w_j·C(λ, j)·q^j(1−q)^{λ−j}·M_t(j),   w_j = 1 for j ≤ 2, else 3.
+
+    ZW19 (KK23 Theorem 4; its first term is that of j = 0 and j = 1), composed with the training run.
+    """
+    if not _have_curves(tune, train):
+        return None
+    tuning = _log_moments(tune, orders)
+    bounds = []
+    for order in orders.astype(int):
+        terms = _log_binomial(order, fraction) + tuning[: order + 1]
+        terms[3:] += np.log(3.0)
+        bounds.append(_above(_log_sum(terms)) / (order - 1))
+    return RenyiDP(orders=orders, epsilons=np.array(bounds) + train.renyi(orders), neighboring=train.neighboring)
+
+
+def _have_curves(tune: Guarantee, train: Guarantee) -> bool:
+    """Return whether both parts have Rényi curves, for neighbours that differ by the presence of a record."""
+    return tune.has_renyi and train.has_renyi and train.neighboring != "replace_one"
+
+
+def _log_sum(terms: Array) -> float:
+    """log Σ e^term, of infinite terms too, of which SciPy before 1.16 warns."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(special.logsumexp(terms))
+
+
+def _log_moments(part: Guarantee, orders: Array) -> Array:
+    """log M(k) for k = 0 … the largest order."""
+    k = np.arange(2.0, orders.max() + 1.0)
+    return np.append([0.0, 0.0], (k - 1.0) * part.renyi(k))
+
+
+def _above(log_moment: float) -> float:
+    """At least 0, raised by what the logarithms of factorials and the sum may be wrong."""
+    return max(float(log_moment), 0.0) * (1.0 + ROUNDING) + ROUNDING
+
+
+def _log_binomial(n: int, p: float) -> Array:
+    """log of C(n, j)·p^j·(1−p)^{n−j} for j = 0 … n, 0 < p < 1."""
+    j = np.arange(n + 1)
+    log_choose = special.gammaln(n + 1) - special.gammaln(j + 1) - special.gammaln(n - j + 1)
+    values: Array = log_choose + j * np.log(p) + (n - j) * np.log1p(-p)
+    return values
+
+
+#: The bound on each variant and the name under which it is reported.
+SUBSET: dict[str, tuple[str, Callable[[Guarantee, Guarantee, float], Guarantee | None]]] = {
+    "rest": ("KK23 Theorem 1", renyi_rest),
+    "all": ("ZW19, composed", renyi_all),
+}
+
+# --- a threshold ------------------------------------------------------------------------------------------------------
+#
+# PS22 (appendix C) condition a run Q on a set S of good outcomes. Here Q is the run with the coin in front of it (their
+# footnote 11), so Q(S) is at least the stop probability p, and D_λ is that of a run that is only sometimes reached:
+# exp((λ−1)·D_λ) = p + (1−p)·exp((λ−1)·ε(λ)).
+
+#: 1/q and 1/r of Proposition 15 that are tried, of which 1/p + 1/q + 1/r = 1.
+INVERSES = np.array([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
+
+
+def renyi_threshold(one_run: Guarantee, stop_probability: float) -> RenyiDP | None:
+    r"""(λ−1)·D'_λ = (1/r)(λ₁−1)·D_{λ₁} + (λ₀−1)·D_{λ₀} + (1 + 1/r)·log(1/p), λ₁ = r(λ − 1/p̂), λ₀ = λ + 1/q − 1 ≥ 1.
+
+    PS22 Proposition 15, for every 1/p̂ + 1/q + 1/r = 1 with r < ∞ on a grid, the best at each order. Corollary 16 is its
+    case r = 1, q = ∞.
+    """
+    if not one_run.has_renyi:
+        return None
+    log_stop = np.log(stop_probability)
+    with np.errstate(divide="ignore"):
+        tabulated = np.logaddexp(log_stop, np.log1p(-stop_probability) + (ORDERS - 1) * one_run.renyi(ORDERS))
+    known = np.isfinite(tabulated)
+
+    def log_moments(order: Array) -> Array:
+        """(λ − 1)·D_λ, convex and 0 at λ = 1, so below its chords; infinite beyond the last order that is known."""
+        chords: Array = np.interp(order, np.append(1.0, ORDERS[known]), np.append(0.0, tabulated[known]), right=np.inf)
+        return chords
+
+    best = np.full(ORDERS.shape, np.inf)
+    for over_q in INVERSES:
+        for over_r in INVERSES[INVERSES > 0]:
+            if over_q + over_r <= 1:
+                over_p = 1.0 - over_q - over_r
+                total = over_r * log_moments((ORDERS - over_p) / over_r) - (1 + over_r) * log_stop
+                second = ORDERS + over_q - 1
+                with np.errstate(invalid="ignore"):
+                    total = np.where(second >= 1, total + log_moments(np.maximum(second, 1.0)), np.inf)
+                best = np.fmin(best, total)
+    return RenyiDP(orders=ORDERS, epsilons=np.maximum(best / (ORDERS - 1), 0.0), neighboring=one_run.neighboring)
