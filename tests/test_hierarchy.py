@@ -26,9 +26,9 @@ LEVELS = 3
 #: Methods that have a default which subclasses may replace, by the class with the default.
 DEFAULTS = {
     # from the pair, by bisection; a class that knows a formula has it
-    "Guarantee": {"_profile", "_far_profile", "_epsilon"},
+    "Guarantee": {"_profile", "_far_profile", "_epsilon", "_roughly"},
     # of all bounds; a search has some that are known at few places only
-    "SmallestOf": {"_in_pair", "_pair", "renyi"},
+    "SmallestOf": {"_cross", "_in_pair", "_pair", "renyi"},
     # of a largest loss alone
     "_LargestLoss": {"_pair"},
     # parameters of several guarantees at once, checked by each part

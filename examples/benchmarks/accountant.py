@@ -47,7 +47,7 @@ import _bounds
 
 DELTA = 1e-6
 #: Bounds of this library, which are not published elsewhere.
-OURS = ("Theorem 1", "Theorem 5")
+OURS = ("Theorem 1", "Theorem 5", "Theorem 6")
 MUS = (0.25, 0.2**0.5, 1.0)
 SHAPES = (-0.5, 0.0, 0.5, 1.0, 5.0)
 MEANS = (10, 100, 1000)

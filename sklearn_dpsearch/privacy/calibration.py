@@ -26,8 +26,13 @@ APPROACH = (0.5, 0.05, 0.001)
 SAME = 1e-9
 #: The point that is tried next aims this much below the target, to end on the safe side of it.
 AIM = 7e-5
-#: Relative distance from the target at which steps end.
-TOLERANCE = 2e-4
+
+
+#: Rough bounds are followed to this share of the target, then exact bounds for at most STEPS steps.
+ROUGHLY, STEPS = 0.01, 6
+#: Relative distance from the target at which steps end; and those with exact bounds that take about a second each.
+TOLERANCE, CLOSE = 2e-4, 5e-4
+
 
 #: ε by parameter; None where no mechanism has it.
 Reached: TypeAlias = Callable[[float], float | None]
@@ -46,7 +51,7 @@ def calibrate(
     delta: float,
     bracket: tuple[float, float] | None = None,
     *,
-    tolerance: float = TOLERANCE,
+    tolerance: float | None = None,
 ) -> float:
     """Find the least private parameter whose guarantee meets the target.
 
@@ -60,8 +65,9 @@ def calibrate(
     bracket : (float, float), optional
         Two positive parameters, one on each side of the target. By default they are found, starting from 1, between
         1e-9 and 1e9.
-    tolerance : float, default=2e-4
-        Relative distance of the reached ε from the target at which the search stops.
+    tolerance : float, optional
+        Relative distance of the reached ε from the target at which the search stops. By default 2e-4, and 5e-4 where
+        each ε takes about a second (Theorem 6).
 
     Returns
     -------
@@ -88,20 +94,30 @@ def calibrate(
             "lambda mu: GaussianDP(mu=mu)."
         )
     target_epsilon, delta = plain_number("target_epsilon", target_epsilon), plain_number("delta", delta)
-    tolerance = plain_number("tolerance", tolerance)
+    near_enough, close = (TOLERANCE, CLOSE) if tolerance is None else (plain_number("tolerance", tolerance),) * 2
     require(0 < target_epsilon < np.inf, "0 < target_epsilon < inf", target_epsilon=target_epsilon)
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     if bracket is not None:
         ends_given = as_numbers("bracket", bracket)
         require(ends_given.shape == (2,), "a bracket of two numbers", bracket=bracket)
         require(min(bracket) > 0 and max(bracket) < np.inf, "a bracket of positive numbers", bracket=bracket)
+    guarantee_of = _asked_once(guarantee_of)
     reached = _remembered(guarantee_of, delta)
-    ends = _around(reached, target_epsilon) if bracket is None else _sorted(reached, target_epsilon, bracket)
+    if bracket is not None:
+        ends = _sorted(reached, target_epsilon, bracket)
+    else:
+        near = _around_by_rough_bounds(guarantee_of, reached, target_epsilon, delta, close)
+        ends = near or _around(reached, target_epsilon)
     if ends.safe is None:
         raise _unreachable(target_epsilon, delta, reached(ends.unsafe) if ends.unsafe else None)
     if ends.unsafe is None:
         return ends.safe
-    return _closest(reached, target_epsilon, ends.safe, ends.unsafe, tolerance)
+    return _closest(reached, target_epsilon, ends.safe, ends.unsafe, near_enough)
+
+
+def _asked_once(guarantee_of: Callable[[float], Guarantee]) -> Callable[[float], Guarantee]:
+    """The guarantee by parameter, built once for each."""
+    return cache(lambda parameter: as_guarantee(guarantee_of(parameter), "what guarantee_of returns"))
 
 
 def _remembered(guarantee_of: Callable[[float], Guarantee], delta: float) -> Reached:
@@ -110,7 +126,7 @@ def _remembered(guarantee_of: Callable[[float], Guarantee], delta: float) -> Rea
     @cache
     def reached(parameter: float) -> float | None:
         try:
-            found = as_guarantee(guarantee_of(parameter), "what guarantee_of returns")
+            found = guarantee_of(parameter)
         except BudgetUnreachableError:
             return None
         return float(found.epsilon_at(delta))
@@ -127,6 +143,56 @@ def _meets(reached: Reached, target: float) -> Callable[[float], bool]:
 
 
 # --- two parameters around the target ----------------------------------------------------------------------------
+
+
+def _around_by_rough_bounds(
+    guarantee_of: Callable[[float], Guarantee], reached: Reached, target: float, delta: float, tolerance: float
+) -> Ends | None:
+    """Two close parameters around the target, found by fast rough bounds; None if these are missing or fail.
+
+    A parameter that is safe by a rough bound is safe. From there the exact bounds need two or three steps.
+    """
+
+    def roughly(parameter: float) -> Guarantee:
+        return guarantee_of(parameter)._roughly()
+
+    try:
+        if roughly(START) is guarantee_of(START):
+            return None
+    except BudgetUnreachableError:
+        return None
+    rough = _remembered(roughly, delta)
+    ends = _around(rough, target)
+    if ends.safe is None or ends.unsafe is None:
+        return None
+    safe = _closest(rough, target, ends.safe, ends.unsafe, ROUGHLY)
+    return _close_by(reached, target, safe, _power(rough, safe, ends.unsafe), tolerance)
+
+
+def _close_by(reached: Reached, target: float, point: float, power: float, tolerance: float) -> Ends | None:
+    """Follow a power law, refined at each step, from a point near the target; None if a few steps do not suffice."""
+    for _ in range(STEPS):
+        epsilon = reached(point)
+        if epsilon is None or not 0 < epsilon < math.inf or power == 0:
+            return None
+        if target * (1 - tolerance) <= epsilon <= target:
+            return Ends(point, None)
+        last, before = point, epsilon
+        point = float(last * (target * (1 - tolerance / 2) / epsilon) ** (1.0 / power))
+        now = reached(point)
+        if point == last or now is None or not 0 < now < math.inf or now == before:
+            return None
+        power = math.log(now / before) / math.log(point / last)
+    return None
+
+
+def _power(reached: Reached, safe: float, unsafe: float) -> float:
+    """The exponent of a power law ε ∝ parameter^power near the safe end; 0 if there is none."""
+    point = safe * (1.05 if unsafe > safe else 1 / 1.05)
+    there, here = reached(point), reached(safe)
+    if there is None or here is None or not 0 < here < there < math.inf:
+        return 0.0
+    return math.log(there / here) / math.log(point / safe)
 
 
 def _sorted(reached: Reached, target: float, given: tuple[float, float]) -> Ends:

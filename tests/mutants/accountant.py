@@ -17,6 +17,13 @@ MUTANTS = {
         new="advantage = hundredths_up(math.tanh(spent.epsilon / 2) + spent.delta)",
         tests=("privacy/statement/test_report.py::test_one_fit_has_one_risk_wherever_it_is_printed",),
     ),
+    "rough bound below the search": Mutant(
+        mistake="The rough bound by which a calibration begins is that of one run, not of the search.",
+        file="privacy/selection/best_of.py",
+        old='return self.bounds["Theorem 1"] if light_tailed(self.count) else self',
+        new="return self.one_run if light_tailed(self.count) else self",
+        tests=("privacy/test_calibration.py::test_a_rough_bound_is_never_below_and_spares_the_prices",),
+    ),
     "thirty-two bits of PyTorch": Mutant(
         mistake="PyTorch's generator on a CPU is seeded by manual_seed alone, which keeps 32 bits.",
         file="_process/random_generators.py",
@@ -245,6 +252,34 @@ MUTANTS = {
             "privacy/selection/test_potentials.py::"
             "test_losses_beyond_the_last_place_where_it_is_worked_out_are_not_understated",
         ),
+    ),
+    "prices that are not paid": Mutant(
+        mistake="What outcomes gain is lowered by the price of their place, and the price is not added.",
+        file="privacy/selection/prices.py",
+        old="    found = (sum(way.paid for way in ways) + float(room.masses @ left)) * (1.0 + SLACK)\n",
+        new="    found = float(room.masses @ left) * (1.0 + SLACK)\n",
+        tests=("privacy/selection/test_prices.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",),
+    ),
+    "prices below zero": Mutant(
+        mistake="Prices are refunds where those above gain less.",
+        file="privacy/selection/prices.py",
+        old="        found[i] = total = max(total + step, 0.0)\n",
+        new="        found[i] = total = total + step - 1e-3\n",
+        tests=("privacy/selection/test_prices.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",),
+    ),
+    "prices over half the width": Mutant(
+        mistake="What is paid is added up over half the room and half the quantiles.",
+        file="privacy/selection/prices.py",
+        old="    return float(np.sum(0.5 * (prices[1:] + prices[:-1])",
+        new="    return float(np.sum(0.25 * (prices[1:] + prices[:-1])",
+        tests=("privacy/selection/test_prices.py::test_bound_by_any_prices_is_never_below_the_exact_loss",),
+    ),
+    "room above the region": Mutant(
+        mistake="Outcomes of low likelihood ratio below a place are not counted: less seems to be below than may be.",
+        file="privacy/selection/prices.py",
+        old="        return (low + float(self.ground.pld.minus_infinity or 0.0)) * (1.0 + ROUNDING) + 1e-15\n",
+        new="        return 0.5 * low\n",
+        tests=("privacy/selection/test_prices.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",),
     ),
     "delta forgotten": Mutant(
         mistake="An (ε, δ) guarantee is treated as if it were ε-DP.",

@@ -21,6 +21,7 @@ from sklearn_dpsearch.privacy import (
     best_of,
     calibrate,
     compose,
+    mixture,
 )
 
 FAMILIES = {
@@ -149,6 +150,21 @@ def test_bad_parameters_are_refused(target: float, delta: float, bracket: tuple[
 
 RUN = DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=20)
 LIGHT = best_of(GaussianDP(mu=0.3), Poisson(40))
+
+
+@pytest.mark.slow
+def test_bounds_that_take_long_are_asked_in_the_last_steps_alone() -> None:
+    """Theorem 1 leads to the neighbourhood of the target; whose prices were worked out is seen on the guarantee."""
+    asked = []
+
+    def search(factor: float):
+        asked.append(best_of(GaussianDP(mu=factor), Poisson(60)))
+        return asked[-1]
+
+    found = calibrate(search, 1.0, 1e-6)
+    costly = {id(one) for one in asked if "anchors" in vars(one.bounds["Theorem 6"])}
+    assert 1 <= len(costly) <= 3 < len({id(one) for one in asked})
+    assert 0.9995 <= search(found).epsilon_at(1e-6) <= 1.0
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.dictionaries import _kinds
 from sklearn_dpsearch.privacy.guarantees.least_noise import gaussian_target
-from sklearn_dpsearch.privacy.selection.best_of import TheoremFive, TheoremOne
+from sklearn_dpsearch.privacy.selection.best_of import TheoremFive, TheoremOne, TheoremSix
 from sklearn_dpsearch.privacy.selection.subset import TheoremFour
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree
 from sklearn_dpsearch.privacy.spent import PrivacySpent
@@ -98,6 +98,7 @@ GUARANTEES: list[Guarantee] = [
     best_of(PureDP(epsilon=calibrate(lambda e: best_of(PureDP(epsilon=e), 5), 1.0, 0.0)), 5),
     *(TheoremOne(one_run=PURE, count=distribution) for distribution in DISTRIBUTIONS),
     TheoremFive(first=TheoremOne(one_run=PURE, count=Geometric(3))),
+    TheoremSix(first=TheoremOne(one_run=PURE, count=Poisson(9))),
     best_of(compose(RUN, PureDP(epsilon=0.1)), Geometric(4)),
     TheoremFour(tune=PURE, train=PURE, fraction=0.1, train_on="rest"),
     TheoremThree(one_run=PURE, stop_probability=0.2),

@@ -11,8 +11,6 @@ from sklearn_dpsearch.privacy import (
     DPSGD,
     GaussianDP,
     ProfileDP,
-    PureDP,
-    best_of,
     compose,
 )
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, on_grid

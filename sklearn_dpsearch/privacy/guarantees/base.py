@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
 from typing import Any, TypeAlias, overload
 
@@ -162,6 +162,13 @@ class Guarantee(Risk):
         """Upper bound of ``_profile`` that skips costly bounds, which only pay where δ is above ``NEAR``."""
         return self._profile(epsilon)
 
+    def _roughly(self) -> Guarantee:
+        """A looser guarantee that is faster to compute; this guarantee itself if there is none."""
+        found = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        rough = {name: _rough_part(part) for name, part in found.items()}
+        changed = {name: part for name, part in rough.items() if part is not found[name]}
+        return replace(self, **changed) if changed else self
+
     def _none_beyond(self, epsilon: Array, values: Array) -> Array:
         """Set a profile to 0 from the largest loss on, if known, because numerics stop a little above 0."""
         return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
@@ -184,6 +191,16 @@ class Guarantee(Risk):
         return {"version": VERSION, **written(self)}
 
     __getstate__, __setstate__ = fields_alone, set_fields
+
+
+def _rough_part(part: Any) -> Any:
+    """A rougher guarantee, or a tuple with rougher guarantees; any other value unchanged."""
+    if isinstance(part, Guarantee):
+        return part._roughly()
+    if not isinstance(part, tuple):
+        return part
+    rough = tuple(map(_rough_part, part))
+    return part if all(one is other for one, other in zip(rough, part)) else rough
 
 
 def check_parts(whole: Guarantee, **parts: object) -> None:

@@ -84,6 +84,9 @@ class SmallestOf(Guarantee):
         A true profile is convex in e^ε, so it is also below the chords between two bounds. The pair has these chords,
         and this guarantee uses them too: otherwise a composition of the pair could seem to lose less.
         """
+        return self._bounds_cross()
+
+    def _bounds_cross(self) -> bool:
         compared = self._in_pair
         if len(compared) == 1:
             return False

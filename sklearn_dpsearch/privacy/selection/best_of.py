@@ -33,11 +33,17 @@ from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .hinges import SLACK, AffineLines, Hinges, upper_envelope
 from .potentials import theorem_5
+from .price_chords import EVERYWHERE, PAIR, Anchors, light_tailed
+from .prices import Ground
 from .published import BEST_OF
 from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
 
 #: A search that is composed with something else is evaluated at POINTS points, from every THINNED-th hinge.
 POINTS, THINNED = 500, 4
+#: In a composition only every APART-th place of Theorem 6 is used.
+APART = 4
+#: Prices vary in quality between places. Raised by this factor, chords lie above the places in between.
+RAISED = 1.01
 #: Theorem 5 is used where the δ of Theorem 1 is above NEAR, with bounds at ANCHORS − 1 places.
 ANCHORS = 4
 
@@ -204,6 +210,42 @@ class TheoremFive(Guarantee):
         return self.first.pair
 
 
+@dataclass(frozen=True, kw_only=True)
+class TheoremSix(Guarantee):
+    """The guarantee of Theorem 6 (prices on places) at a few ε, computed on first use, and of chords between them."""
+
+    first: TheoremOne
+
+    def _check(self) -> None:
+        check_kind("first", self.first, TheoremOne, "a TheoremOne")
+        check_parts(self, first=self.first)
+
+    @cached_property
+    def anchors(self) -> tuple[Anchors, ...]:
+        """For a record removed, and added."""
+        first = self.first
+        both = zip(first.one_run.pair.directions, first._hinges)
+        return tuple(Anchors(Ground.of(pld, first.count, free)) for pld, free in both)
+
+    def gains(self, factors: dict[int, float]) -> bool:
+        """Return whether the bound is worth its time, some hundredths of a second for each ε."""
+        return any(one.gains(factors) for one in self.anchors)
+
+    def _profile(self, epsilon: Array) -> Array:
+        flat = np.ravel(epsilon)
+        values: Array = np.max([one.profile(flat) for one in self.anchors], axis=0)
+        return self.first._none_beyond(epsilon, np.reshape(values, np.shape(epsilon)))
+
+    def _far_profile(self, epsilon: Array) -> Array:
+        return self._profile(epsilon) if self.gains(EVERYWHERE) else np.ones(np.shape(epsilon))
+
+    def _epsilon(self, delta: float) -> float:
+        return np.inf if delta == 0 else smallest_epsilon(self._profile, delta)
+
+    def _pair(self) -> DominatingPair:
+        return self.first.pair
+
+
 def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> DominatingPair:
     """Loss distributions of a profile that is costly to evaluate, known in one or two directions."""
     removed = partial(curve, 0)
@@ -212,7 +254,7 @@ def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> Dominatin
 
 @dataclass(frozen=True, kw_only=True)
 class BestOf(SmallestOf, _OfManyRuns):
-    """The best of a random number of runs: at each ε the smallest of Theorems 1 and 5 and the published bounds.
+    """The best of a random number of runs: at each ε the smallest of Theorems 1, 5, 6 and the published bounds.
 
     Parameters
     ----------
@@ -225,13 +267,19 @@ class BestOf(SmallestOf, _OfManyRuns):
     def _bounds(self) -> dict[str, Guarantee | None]:
         first = TheoremOne(one_run=self.one_run, count=self.count, neighboring=self.neighboring)
         fixed = isinstance(self.count, Fixed)
+        sixth = TheoremSix(first=first, neighboring=self.neighboring)
         return {
             "Theorem 1": first,
             "Theorem 5": TheoremFive(first=first, neighboring=self.neighboring),
+            "Theorem 6": sixth if light_tailed(self.count) else None,
             "Theorem 1 (pure)": only_largest_loss(first),
             **{name: bound(self.one_run, self.count) for name, bound in BEST_OF.items()},
             "composition": compose(*[self.one_run] * int(self.count.mean)) if fixed else None,
         }
+
+    def _roughly(self) -> Guarantee:
+        """Theorem 1 in place of Theorem 6, which takes some hundredths of a second for each ε."""
+        return self.bounds["Theorem 1"] if light_tailed(self.count) else self
 
     def renyi(self, order: ArrayLike) -> Array:
         """The smallest of the bounds' Rényi curves, as (e^{(α−1)ρ} + P[K = 0]) where no run at all is possible.
@@ -245,18 +293,30 @@ class BestOf(SmallestOf, _OfManyRuns):
         with_none: Array = np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve
         return with_none
 
+    @cached_property
+    def _cross(self) -> bool:
+        """True also if prices pay: chords of the pair may be a little below those of Theorem 6."""
+        sixth = self.bounds.get("Theorem 6")
+        return (isinstance(sixth, TheoremSix) and sixth.gains(EVERYWHERE)) or self._bounds_cross()
+
     @property
     def _in_pair(self) -> list[Guarantee]:
-        """All bounds but Theorem 5, which is known at few ε, and the largest loss, which Theorem 1 has too."""
-        return [one for one in self.bounds.values() if not isinstance(one, (TheoremFive, PureDP))]
+        """All bounds but Theorems 5 and 6, known at few ε, and the largest loss, which Theorem 1 has too.
+
+        The pair includes Theorem 6 separately.
+        """
+        return [one for one in self.bounds.values() if not isinstance(one, (TheoremFive, TheoremSix, PureDP))]
 
     def _pair(self) -> DominatingPair:
         first, *rest = self._in_pair
         assert isinstance(first, TheoremOne)
+        sixth = self.bounds.get("Theorem 6")
 
         def curve(index: int, epsilon: Array) -> Array:
-            ours = first.in_direction(index, epsilon, every=THINNED)
-            values: Array = np.min([ours, *(bound._profile(epsilon) for bound in rest)], axis=0)
+            ours = [first.in_direction(index, epsilon, every=THINNED)]
+            if isinstance(sixth, TheoremSix) and sixth.gains(PAIR):
+                ours.append(sixth.anchors[index].profile(epsilon, every=APART) * RAISED)
+            values: Array = np.min([*ours, *(bound._profile(epsilon) for bound in rest)], axis=0)
             return values
 
         return _pair_of(curve, len(self.one_run.pair.directions))

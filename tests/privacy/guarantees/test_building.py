@@ -30,7 +30,7 @@ from sklearn_dpsearch.privacy.count_distributions.base import Capped, Conditione
 from sklearn_dpsearch.privacy.guarantees.base import Guarantee
 from sklearn_dpsearch.privacy.guarantees.composition import Composition, Envelope, Mixture
 from sklearn_dpsearch.privacy.guarantees.relations import ChangedRecord, OfGroup
-from sklearn_dpsearch.privacy.selection.best_of import BestOf, TheoremFive, TheoremOne
+from sklearn_dpsearch.privacy.selection.best_of import BestOf, TheoremOne, TheoremSix
 from sklearn_dpsearch.privacy.selection.subset import SubsetThenTrain, TheoremFour
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
@@ -124,7 +124,7 @@ def test_a_guarantee_that_cannot_be_hashed_is_worked_out_each_time():
         lambda: BestOf(one_run=10, count=Geometric(10)),
         lambda: TheoremOne(one_run=PureDP(epsilon=1.0), count=Geometric(10), neighboring="replace_one"),
         lambda: TheoremThree(one_run=PureDP(epsilon=1.0), stop_probability=0.0),
-        lambda: TheoremFive(first=PureDP(epsilon=1.0)),
+        lambda: TheoremSix(first=PureDP(epsilon=1.0)),
         lambda: TheoremFour(tune=PureDP(epsilon=1.0), train=PureDP(epsilon=1.0), fraction=2.0, train_on="rest"),
         lambda: TheoremFour(tune=PureDP(epsilon=1.0), train=PureDP(epsilon=1.0), fraction=0.5, train_on="none"),
         lambda: SubsetThenTrain(

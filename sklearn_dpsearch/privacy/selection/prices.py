@@ -1,10 +1,4 @@
-r"""Theorem 6: prices on places in the order of outcomes, for many runs whose number has a light tail.
-
-    python examples/papers/prices_on_places.py [--full]
-
-Prints ε of the best of K runs by Theorem 1, which the accountant uses, by Theorem 6, and as certified from below. The
-accountant does without Theorem 6: each ε takes seconds, and a geometric number of runs costs far less than any number
-with a light tail (docs/theory/prices.md).
+r"""Theorem 6: prices on places in the order, for distributions of K with light tails.
 
 Theorem 1 lets every outcome take the best place in the order, although few fit there. Fix a slope σ. An outcome with
 the likelihood ratio X takes up the room w = (σ − 1/X)₊, and Z = E w is the total room. If outcomes with the room ξ are
@@ -18,31 +12,18 @@ best assignment of places to outcomes; bad prices cost tightness, never correctn
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    CountDistribution,
-    Fixed,
-    GaussianDP,
-    Guarantee,
-    Poisson,
-    PureDP,
-    best_of,
-    witness_epsilon,
-)
-from sklearn_dpsearch.privacy._types import Array
-from sklearn_dpsearch.privacy.numerics.inversion import Turn, narrowed, within
-from sklearn_dpsearch.privacy.numerics.logspace import safe_exp
-from sklearn_dpsearch.privacy.numerics.loss_distribution import ROUNDING, LossDistribution
-from sklearn_dpsearch.privacy.selection.best_of import theorem_1
-from sklearn_dpsearch.privacy.selection.hinges import SLACK, Hinges
-from sklearn_dpsearch.privacy.selection.random_parts import normalized
-from sklearn_dpsearch.privacy.selection.testing_region import Nodes, composed, lower_edge
+from .._cached_property import cached_property
+from .._types import Array
+from ..count_distributions.base import CountDistribution
+from ..numerics.logspace import safe_exp
+from ..numerics.loss_distribution import ROUNDING, LossDistribution
+from .hinges import SLACK, Hinges
+from .random_parts import normalized
+from .testing_region import Nodes, composed, lower_edge
 
 #: Cells of q, cells of room, and losses at which the largest gain is computed.
 QUANTILES, ROOMS, LOSSES = 200, 80, 80
@@ -391,45 +372,3 @@ def best_room(ground: Ground, epsilon: float) -> Room:
         around = tried[max(best - 1, 0) : best + 2]
         tried = np.sort(np.append(around, 0.5 * (around[1:] + around[:-1])))
     return Room(ground, float(np.exp(min(known, key=estimate))))
-
-
-# --- figures ------------------------------------------------------------------------------------------------------
-
-DELTA = 1e-5
-BASES: dict[str, Guarantee] = {
-    "Gaussian, mu 0.45": GaussianDP(mu=0.45),
-    "DP-SGD, one run 1.48": DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000),
-    "pure, epsilon 1": PureDP(epsilon=1.0),
-}
-COUNTS: tuple[CountDistribution, ...] = (Poisson(10), Poisson(30), Poisson(100), Fixed(10), Fixed(20), Fixed(100))
-
-
-def theorem_6(pld: LossDistribution, count: CountDistribution, epsilon: float) -> float:
-    """δ(ε) in one direction, by the best slope."""
-    return bound_by(best_room(Ground.of(pld, count, theorem_1(pld, count)), epsilon), epsilon)
-
-
-def smallest_epsilon(one_run: Guarantee, count: CountDistribution, most: float, delta: float = DELTA) -> float:
-    """ε at ``delta`` by Theorem 6, to a thousandth; ``most``, known by another bound, where that is less."""
-
-    def reached(epsilon: float) -> bool:
-        return all(theorem_6(pld, count, epsilon) <= delta for pld in one_run.pair.directions)
-
-    if not reached(most):
-        return most
-    return narrowed(reached, Turn(0.0, most), within(1e-3)).holds or most
-
-
-def main() -> None:
-    counts, bases = (COUNTS, BASES) if "--full" in sys.argv else (COUNTS[2:5:2], dict(list(BASES.items())[::2]))
-    print(f"epsilon at delta = {DELTA:g} of the best of K runs")
-    print(f"{'one run':22s}{'K':20s}{'Theorem 1':>12s}{'Theorem 6':>12s}{'certified':>12s}")
-    for name, one_run in bases.items():
-        for count in counts:
-            first = float(best_of(one_run, count).epsilon_at(DELTA))
-            found = first, smallest_epsilon(one_run, count, first), witness_epsilon(one_run, count, DELTA)
-            print(f"{name:22s}{count!r:20s}" + "".join(f"{epsilon:12.3f}" for epsilon in found))
-
-
-if __name__ == "__main__":
-    main()
