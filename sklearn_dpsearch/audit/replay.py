@@ -197,11 +197,13 @@ def _fitted(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
 
 def _derived(found: Any) -> dict[str, str]:
     """Hash of each attribute that follows from the records, by name; what a fit costs does not."""
-    stated = found.get_params(deep=False) if hasattr(found, "get_params") else {}
+    stated, pickled = {}, vars(found)
+    if hasattr(found, "get_params"):
+        stated, pickled = found.get_params(deep=False), found.__getstate__()
     return {
         name: joblib.hash(_in_numbers(value))
         for name, value in vars(found).items()
-        if name not in (*stated, "privacy_spent_")
+        if name not in (*stated, "privacy_spent_") and (name in pickled or not name.startswith("_"))
     }
 
 

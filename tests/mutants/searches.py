@@ -451,7 +451,7 @@ MUTANTS = {
     "scores on the rest for nothing": Mutant(
         mistake="Records of the rest are scored, and charged for the final training alone.",
         file="search/subset_search/cost.py",
-        old="total = spend(search(trained(1)), validate=search(scoring), validated_share=share)",
+        old="total = spend(search(trained(1)), validate=validate, validated_share=share)",
         new="total = spend(search(trained(1)))",
         tests=("search/test_subset_validated.py::test_the_total_is_that_of_theorem_four",),
     ),

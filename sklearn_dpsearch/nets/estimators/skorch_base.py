@@ -142,6 +142,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         callbacks.sorted_out(self.callbacks)
         check_known(self.optimizer, self.get_params_for("optimizer"))
         losses.check_fits(self.criterion, self.outputs)
+        check_keywords(self.module, self.get_params_for("module"))
         if self.max_grad_norm == "rule":
             raise ValueError(
                 "Found max_grad_norm='rule' for a module of one's own, whose gradients have no known bound. Give a "
@@ -430,6 +431,21 @@ def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., Non
     others = named.pop("kwargs")
     vars(constructor)["__signature__"] = inspect.Signature([*named.values(), others])
     return constructor
+
+
+def check_keywords(owner: torch.nn.Module | Callable[..., torch.nn.Module], keywords: Mapping[str, Any]) -> None:
+    """Raise for a misspelt argument of a module, before any data is read."""
+    target: Any = type(owner) if isinstance(owner, torch.nn.Module) else owner
+    try:
+        accepted = inspect.signature(target).parameters
+    except (TypeError, ValueError):
+        return
+    unknown = sorted(set(keywords) - set(accepted))
+    if unknown and not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in accepted.values()):
+        raise ValueError(
+            f"Found {[f'module__{name}' for name in unknown]}, which {target.__name__} does not take; it takes "
+            f"{[f'module__{name}' for name in accepted]}."
+        )
 
 
 def in_single_precision(module: torch.nn.Module) -> None:
