@@ -140,7 +140,6 @@ def test_bound_holds_for_a_base_known_only_by_its_largest_loss(coarse_cells: Non
             assert np.max(np.abs(np.log(ours[told] / theirs[told]))) <= bound.epsilon_at(0.0) + 1e-9
 
 
-@pytest.mark.slow
 @dataclass(frozen=True)
 class OnePoint:
     """What an ε-DP mechanism says of itself by its profile at ε alone."""
