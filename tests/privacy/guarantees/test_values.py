@@ -125,6 +125,8 @@ def test_renyi_curve_grows_with_its_order_and_bounds_the_profile(one: Guarantee)
         assert np.all(curve[1:] >= curve[:-1] * (1 - 1e-12))
     route = RenyiDP(orders=ORDERS, epsilons=curve).delta_at(np.linspace(0.2, 4, 20))
     assert np.all(route >= one.delta_at(np.linspace(0.2, 4, 20)) * (1 - 5e-3) - 1e-11)
+    # the curve of DP-SGD is that of an added record; a changed one has none
+    assert not DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=10, neighboring="replace_one").has_renyi
 
 
 @pytest.mark.slow
