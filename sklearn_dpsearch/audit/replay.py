@@ -121,7 +121,7 @@ def replay(
     Raises
     ------
     PrivacyError
-        If no sum was released where it can be listened to: by other estimators, or in other processes, as in searches.
+        If no sum was released where it can be listened to, as by estimators of others.
 
     Examples
     --------
@@ -173,7 +173,8 @@ def _steps_between(estimator: Any, X: Any, other: Any) -> int:
     """Number of records that are zeroed out, one after the other, between the two data sets."""
     known = estimator.get_params() if hasattr(estimator, "get_params") else {}
     relations = {value for name, value in known.items() if name.rpartition("__")[2] == "neighboring"}
-    return 2 if relations == {"zero_out"} and len(X) == len(other) else 1
+    counted = not isinstance(X, (list, tuple))  # of files: their number is not that of the records
+    return 2 if counted and relations == {"zero_out"} and len(X) == len(other) else 1
 
 
 def _squared_norm(moved: Sums, norm: int) -> int | float:

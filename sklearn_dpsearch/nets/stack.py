@@ -130,10 +130,8 @@ class Stack:
         layout, modules = engine.layout, [task.module for task in tasks]
         self.trained, self.frozen = (layout.read(modules, device, flag) for flag in (True, False))
         self.stepper = stepper_for([task.optimizer for task in tasks], [task.schedule for task in tasks], device)
-        memory = self.tasks[0].memory
-        if len(tasks) == 1 and memory.get("of") == layout.names(
-            trained=True
-        ):  # an earlier training of these parameters
+        memory, names = self.tasks[0].memory, layout.names(trained=True)
+        if len(tasks) == 1 and memory.get("of") == names:  # an earlier training of these parameters
             self.stepper.recall(memory["kept"])
         # One source of secrets per net: nets that shared batches or noise would not be independent runs, which the
         # theorems about the best of several candidates need.

@@ -286,7 +286,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         **params : dict
             Passed to the estimator's ``fit``. One value per record (``sample_weight``) needs a declared ``guarantee``.
             ``groups``, the person of each record, states everything for persons instead of records: each has one coin,
-            and one vote in a score. Only boosting takes them.
+            and one vote in a score. Boosting and nets for tables take them.
 
         Returns
         -------
@@ -330,7 +330,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
     def dry_run(self, X_example: Any = None, y_example: Any = None, *, public: bool = False) -> DryRun:
         """Try one candidate in the open: it is trained, scored and made ready for release, as in ``fit``.
 
-        Errors are shown in full, which ``fit`` must not do. Nothing is spent, and nothing is kept.
+        Errors are shown in full, which ``fit`` must not do. Nothing is spent, and nothing is kept. Candidate and noise
+        follow ``random_state``, if it is given.
 
         Parameters
         ----------

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.audit import replay
+from sklearn_dpsearch.audit.replay import _steps_between
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base, noise
 from sklearn_dpsearch.privacy import GaussianDP, PrivacyError, PureDP
 from sklearn_dpsearch.report import schema_report
@@ -179,6 +180,11 @@ def test_a_score_that_counts_a_record_twice_is_seen(noisy, monkeypatch):
     found = replay(search, X, y, neighbour=replaced(3, X, y))
     assert [one.name for one in found.releases if not one.passed] == ["private score"]
     assert found.largest == 2.0
+
+
+def test_as_many_files_are_no_replaced_record():
+    assert _steps_between(classifier(), *table()[:1] * 2) == 2
+    assert _steps_between(classifier(), ["a.csv"], ["b.csv"]) == 1
 
 
 def test_estimators_of_others_in_a_search_are_refused():

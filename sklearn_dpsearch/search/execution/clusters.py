@@ -19,7 +19,7 @@ from .workers import LOST, Counter, Threads, Workers, uncounted
 
 Found = TypeVar("Found")
 
-TRUSTED = "Candidates ran on a cluster: its workers, schedulers, stores and connections are trusted as the caller is."
+TRUSTED = "Candidates run on a cluster: its workers, schedulers, stores and connections are trusted as the caller is."
 #: Seconds before everything is sent again: the scheduler notices a moment later which workers are gone.
 PAUSES = (1.0, 5.0)
 

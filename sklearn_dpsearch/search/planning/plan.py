@@ -185,7 +185,7 @@ def make_plan(facts: Facts) -> Plan:
         release=facts.release,
     )
     recipe = Recipe(
-        estimator=clone(facts.families.estimator),
+        estimator=facts.families.estimator,
         adapter=facts.families.adapter,
         settings=tuned.settings,
         scorer=facts.scorer,
