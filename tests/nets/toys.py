@@ -115,6 +115,21 @@ def same(found, expected, atol=2e-6):
         torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=atol)
 
 
+def places_add_nothing(engine, net, inputs, targets):
+    """Assert that ten places without a record add exactly nothing, whatever lies there, to the sums of ten records."""
+    alone = clipped_sums(engine, net, inputs, targets)
+    trained = engine.layout.read([net], CPU, True)
+    found, bounds = [], torch.tensor([[1.0] * 10 + [0.0] * 10])
+    for value in (0.0, 1.0, 1e30, torch.inf, torch.nan):
+        others = torch.full_like(inputs, value) if inputs.is_floating_point() else torch.full_like(inputs, value == 1.0)
+        found.append(torch.zeros_like(trained, dtype=torch.float64))
+        engine.bind(trained, trained[:, :0], found[-1])
+        rows, answers = torch.cat([inputs, others]).unsqueeze(0), torch.cat([targets, targets]).unsqueeze(0)
+        engine.add_clipped(rows, answers, bounds)
+    torch.testing.assert_close(found[0].float(), alone, rtol=1e-6, atol=1e-7)
+    assert all(torch.equal(one, found[0]) for one in found)  # exactly nothing, whatever lies there
+
+
 def clipped_sums(engine, module, inputs, targets, norm=1.0, stack=1):
     """What an engine adds up for one net (in every place of a stack), in one call."""
     trained, frozen = (engine.layout.read([module] * stack, CPU, flag) for flag in (True, False))

@@ -17,6 +17,7 @@ from torch import nn
 
 from sklearn_dpsearch.nets.engines import base, graph, linear, losses, vmap
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
+from sklearn_dpsearch.nets.engines.opacus import OpacusEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN, norms_of
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
 from sklearn_dpsearch.nets.fingerprint import text_of
@@ -35,6 +36,7 @@ from ..toys import (
     flat,
     gradients,
     mlp,
+    places_add_nothing,
     seeded,
     table,
     traced,
@@ -251,17 +253,14 @@ def test_places_without_a_record_add_nothing(criterion, bias, as_graph):
     inputs, labels = table(10)
     targets = targets_for(criterion, labels)
     engine = traced(net, criterion) if as_graph else LinearEngine(net, criterion, CPU)
-    alone = clipped_sums(engine, net, inputs, targets)
-    trained = engine.layout.read([net], CPU, True)
-    found, bounds = [], torch.tensor([[1.0] * 10 + [0.0] * 10])
-    for value in (0.0, 1.0, 1e30, torch.inf, torch.nan):
-        others = torch.full_like(inputs, value) if inputs.is_floating_point() else torch.full_like(inputs, value == 1.0)
-        found.append(torch.zeros_like(trained, dtype=torch.float64))
-        engine.bind(trained, trained[:, :0], found[-1])
-        rows, answers = torch.cat([inputs, others]).unsqueeze(0), torch.cat([targets, targets]).unsqueeze(0)
-        engine.add_clipped(rows, answers, bounds)
-    torch.testing.assert_close(found[0].float(), alone, rtol=1e-6, atol=1e-7)
-    assert all(torch.equal(one, found[0]) for one in found)  # exactly nothing, whatever lies there
+    places_add_nothing(engine, net, inputs, targets)
+
+
+@pytest.mark.parametrize("engine", [VmapEngine, OpacusEngine])
+@pytest.mark.filterwarnings("ignore:Full backward hook")  # of Opacus
+def test_places_without_a_record_add_nothing_to_gradients_of_single_records(engine):
+    net = mlp()
+    places_add_nothing(engine(net, nn.CrossEntropyLoss(reduction="sum"), CPU), net, *table(10))
 
 
 # --- sensitivity ------------------------------------------------------------------------------------------------

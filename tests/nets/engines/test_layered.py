@@ -15,7 +15,7 @@ from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN
 from sklearn_dpsearch.nets.engines.rules import NotPerRecord
 
-from ..toys import ADVERSARIAL, CPU, clipped, clipped_sums, engine_for, gradients, seeded
+from ..toys import ADVERSARIAL, CPU, clipped, clipped_sums, engine_for, gradients, places_add_nothing, seeded
 
 SUM = nn.CrossEntropyLoss(reduction="sum")
 
@@ -270,17 +270,7 @@ def test_places_without_a_record_add_nothing(name):
     (make, shape) = NETS[name]
     net, (inputs, targets) = seeded(make), data(shape, 10)
     engine = layered_engine(net, inputs, targets)
-    alone = clipped_sums(engine, net, inputs, targets)
-    trained = engine.layout.read([net], CPU, True)
-    found, bounds = [], torch.tensor([[1.0] * 10 + [0.0] * 10])
-    for value in (0.0, 1.0, 1e30, torch.inf, torch.nan):
-        others = torch.full_like(inputs, value) if inputs.is_floating_point() else torch.full_like(inputs, value == 1.0)
-        found.append(torch.zeros_like(trained, dtype=torch.float64))
-        engine.bind(trained, trained[:, :0], found[-1])
-        rows, answers = torch.cat([inputs, others]).unsqueeze(0), torch.cat([targets, targets]).unsqueeze(0)
-        engine.add_clipped(rows, answers, bounds)
-    torch.testing.assert_close(found[0].float(), alone, rtol=1e-6, atol=1e-7)
-    assert all(torch.equal(one, found[0]) for one in found)  # exactly nothing, whatever lies there
+    places_add_nothing(engine, net, inputs, targets)
 
 
 def test_layers_on_something_else_than_records_and_layers_used_twice_are_not_split():
