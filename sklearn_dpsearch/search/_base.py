@@ -229,10 +229,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             search._check_finite(plan, plan.spent, n, X_public is not None)
             known = (*plan.spent.assumptions, *there.assumptions)
             plan = replace(plan, spent=replace(plan.spent, unit=unit, assumptions=known))
-        if self.verbose:  # all that it ever prints is known without the data
-            cost = f"epsilon = {up(plan.spent.epsilon)} at delta = {short_up(plan.spent.delta)} for any one {unit}"
-            told = f"[{type(self).__name__}] {plan.work}the whole fit costs {cost}"
-            print("\n  ".join([told, *columns_read(search.estimator)]))
+        if self.verbose:
+            self._print_plan(plan)
         search.ledger = search.checkpoint = None  # the user's process keeps both
         public = None
         if X_public is not None:
@@ -253,6 +251,13 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             if why_not is not None and self.verbose:
                 print(f"[{type(self).__name__}] not rehearsed on made-up records: {why_not}")
         return work, ledger
+
+    def _print_plan(self, plan: Plan) -> None:
+        """Print the plan and its cost, which are known without the data."""
+        spent = plan.spent
+        cost = f"epsilon = {up(spent.epsilon)} at delta = {short_up(spent.delta)} for any one {spent.unit}"
+        told = f"[{type(self).__name__}] {plan.work}the whole fit costs {cost}"
+        print("\n  ".join([told, *columns_read(self.estimator)]))
 
     def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""

@@ -302,7 +302,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         ----------
         X : array-like of shape (n_samples, ...), dict of such, or Dataset
             Keys of a dict are the arguments of ``forward``. A map-style Dataset returns (input, target) for a number;
-            it is read record by record, with at most one batch in memory.
+            it is read record by record, with at most one batch in memory. An array in single precision is not copied:
+            leave it as it is until ``fit`` ends.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None
             None for a Dataset, which has its own targets.
 
