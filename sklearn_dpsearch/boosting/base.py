@@ -75,8 +75,8 @@ class GradientBoosting(CalibratedModel):
     privacy_parameters = (*TARGETS, "neighboring")
     #: Records may come as ``ChosenRows``: a search need not copy those that train.
     takes_chosen_rows = True
-    #: Persons may come as ``groups``: a search hands them on.
-    takes_groups = True
+    #: Persons may come as ``groups``, and records in partitions of Dask: searches hand both on.
+    takes_groups = takes_partitions = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CalibratedModel._parameter_constraints,

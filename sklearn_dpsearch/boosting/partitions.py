@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from .._process import in_fixed_words
 from .._process.containment import STOPPED, TrainingStoppedError
-from ..data.columns import NoNumberError, is_frame, names_of
+from ..data.columns import NoNumberError, is_frame, is_of_dask, names_of
 from ..data.labels import as_array, column_of, numbers_of
 from ..data.persons import missing_among
 from ..errors import PrivacyError, not_once
@@ -50,13 +50,8 @@ TRUSTED = (
 
 def is_partitioned(X: Any) -> bool:
     """Return whether a table comes in partitions: of Dask, as delayed frames, or as files."""
-    if isinstance(X, (list, tuple)):
-        return bool(X) and all(isinstance(one, (str, os.PathLike)) or _is_of_dask(one) for one in X)
-    return _is_of_dask(X)
-
-
-def _is_of_dask(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(value, "dask")
+    files = isinstance(X, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in X)
+    return (files and bool(X)) or is_of_dask(X)
 
 
 def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:

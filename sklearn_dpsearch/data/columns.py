@@ -65,6 +65,13 @@ def is_data_set(values: Any) -> bool:
     return isinstance(values, tuple(kinds))
 
 
+def is_of_dask(values: Any) -> bool:
+    """Return whether a container is of Dask, or a list of delayed objects."""
+    if isinstance(values, (list, tuple)):
+        return bool(values) and all(map(is_of_dask, values))
+    return type(values).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(values, "dask")
+
+
 def names_of(X: Any) -> list[str] | None:
     """Names of the columns of a table; None for a container without names."""
     if not is_frame(X):
@@ -197,7 +204,7 @@ def refused(values: Any, name: str = "X") -> TypeError:
     """Error for a container that is not known."""
     kind = type(values)
     of_dask = kind.__module__.partition(".")[0] == "dask"
-    partitions = f" Over partitions of Dask only boosting's own fit trains: {name}.compute() is needed here."
+    partitions = f" Only boosting, and a subset search over it, take partitions of Dask: {name}.compute() is needed here."
     return TypeError(f"Found {name} of type {kind.__name__}; {NEEDED}.{partitions * of_dask}")
 
 

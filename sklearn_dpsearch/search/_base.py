@@ -21,6 +21,7 @@ from .._process import public_records
 from .._site import linked
 from ..adapters.declared_guarantee import Declared
 from ..adapters.refusals import together
+from ..data.columns import is_of_dask
 from ..data.persons import number_of_persons, persons_in
 from ..ledger import PrivacyLedger
 from ..ledger.ledger_context import counted, is_counted
@@ -32,6 +33,7 @@ from . import private_process
 from ._delegation import ReleasedModel
 from ._html_repr import ShownInNotebooks
 from ._ledgers import ledger_of, taken_along, with_those_before
+from ._partitions import TRUSTED, look_at_partitions
 from ._persons import name_of_groups
 from ._private_fit import PrivateFit
 from ._records import columns_read, param_for, records_for, targets_for
@@ -219,7 +221,10 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             check_public(X_public, y_public, X, y)
         _, scorer = together((strategy.check_kinds, partial(strategy.scorer, X_public is not None)))
         there = workplace(self.n_jobs)
-        seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
+        if is_of_dask(X):
+            seen = look_at_partitions(strategy, scorer, X, y, params, public=X_public is not None)
+        else:
+            seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
         n, unit, persons = seen.n, "record", None
         if groups is not None:
             persons = fit_params[name] = persons_in(groups, n)
@@ -227,7 +232,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         with planning(type(self).__name__, self.verbose):
             plan = search._plan(strategy, n, X_public is not None, self.delta)
             search._check_finite(plan, plan.spent, n, X_public is not None)
-            known = (*plan.spent.assumptions, *there.assumptions)
+            known = (*plan.spent.assumptions, *there.assumptions, *(TRUSTED,) * is_of_dask(X))
             plan = replace(plan, spent=replace(plan.spent, unit=unit, assumptions=known))
         if self.verbose:
             self._print_plan(plan)
@@ -283,9 +288,10 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Private records.
+            Private records; for a subset search over boosting also a DataFrame of Dask, whose partitions stay where
+            they are but for the subset and the records that validate (docs/learn/partitions.md).
         y : array-like of shape (n_samples,), optional
-            Their targets.
+            Their targets; of a DataFrame of Dask the name of a column.
         X_public, y_public : array-like, optional
             Public validation data, never mixed with the private records: scoring is then free.
         **params : dict

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..data.persons import PersonCodes
 from . import private_process
+from ._partitions import PartitionedTable
 from ._persons import in_records
 from ._types import PublicData
 from .execution.clusters import Workplace
@@ -33,7 +34,7 @@ class PrivateFit:
     n_samples : int
         Number of records, or of persons.
     X, y
-        Private records.
+        Private records; a table in partitions has its targets.
     public : (X, y) or None
     fit_params : mapping
     workplace : Workplace
@@ -67,7 +68,7 @@ class PrivateFit:
     @property
     def writes(self) -> list[str] | None:
         """Folders in which runs may write: that of a checkpoint. None on a cluster, which is reached by the network."""
-        if self.workplace.cluster is not None:
+        if self.workplace.cluster is not None or isinstance(self.X, PartitionedTable):
             return None
         return [] if self.finished.beside is None else [str(self.finished.beside.path.parent)]
 
@@ -95,13 +96,17 @@ class PrivateFit:
         return Progress(private_process.tell, self.strategy.search.verbose > 1)
 
     def job(self, candidates: Any, source: Randomness, workers: Workers) -> Job:
-        """Draw who does what: the last step before private records are used."""
-        split = self.strategy.split(self.plan, candidates, self.n_samples, source)
+        """Draw who does what, and gather rows of a table in partitions for it."""
+        split, X, y = self.strategy.split(self.plan, candidates, self.n_samples, source), self.X, self.y
+        if self.persons is not None:
+            split = in_records(split, self.persons, source.random_bytes)
+        if isinstance(X, PartitionedTable):
+            X, y, split = X.gathered(split)
         return Job(
             recipe=self.plan.recipe,
-            split=split if self.persons is None else in_records(split, self.persons, source.random_bytes),
-            X=self.X,
-            y=self.y,
+            split=split,
+            X=X,
+            y=y,
             fit_params=self.fit_params,
             public=self.public,
             finished=self.finished,

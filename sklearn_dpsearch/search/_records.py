@@ -80,7 +80,7 @@ def records_for(X: Any, models: Sequence[Any]) -> Any:
     """
     library = library_of(X)
     if is_frame(X):
-        return frame_of(X, [name for model in models for name in _listed(model)])
+        return frame_of(X, [name for model in models for name in exact_columns(model)])
     if library == "builtins":
         return (objects_in if any(map(_reads_objects, models)) else numbers_in)(X, "X")
     if library in SERIES:
@@ -118,7 +118,7 @@ def how_to_wrap(records: Any) -> str:
     return next(filter(None, map(WRAPPERS.get, names)), "")
 
 
-def _listed(model: Any) -> list[str]:
+def exact_columns(model: Any) -> list[str]:
     """Columns whose numbers must not be rounded, by the schemas of the steps."""
     schemas = [parameter(step, "schema") for step in steps_of(model)]
     entries = [entry for schema in schemas if isinstance(schema, Mapping) for entry in schema.items()]

@@ -74,7 +74,7 @@ def test_wrong_partitions_are_refused_and_no_record_is_written_anywhere(told):
     assert found["no text"] == found["no file"]
     assert "Give target='price'" in found["a target among features"]
     assert "target_delta" in found["large delta"]
-    assert "only boosting's own fit trains" in found["a search"]
+    assert "DPSubsetSearchCV is needed" in found["a search"]
     assert found["a search of files"].startswith("TypeError: Found y of type str")
     assert found["nothing spent"] == "True"
     assert "a label of nobody else" not in told["written"]

@@ -78,11 +78,9 @@ class DaskWorkers(Workers):
 
 
 @contextlib.contextmanager
-def on_dask(number: int, address: str, security: Any, options: dict[str, Any], timeout: float) -> Iterator[Workers]:
+def on_dask(number: int, connect: Callable[..., Any], options: dict[str, Any], timeout: float) -> Iterator[Workers]:
     """Workers of a cluster of Dask, to which this process is connected until the end."""
-    from distributed import Client
-
-    with Client(address=address, security=security, set_as_default=False) as client:
+    with connect(set_as_default=False) as client:
         yield DaskWorkers(number, client, options, timeout)
 
 
@@ -182,15 +180,26 @@ def workplace(n_jobs: int | None) -> Workplace:
     return Workplace(max(number, n_jobs or 1), CLUSTERS[name](backend))
 
 
-def _dask_of(backend: Any) -> Callable[[int], AbstractContextManager[Workers]]:
-    address, security = backend.client.scheduler.address, backend.client.security
+def connection_of(client: Any) -> Callable[..., Any]:
+    """Maker of clients like one of Dask, for processes of their own.
+
+    Raises
+    ------
+    PrivacyError
+        For a cluster that other processes cannot reach.
+    """
+    address = client.scheduler.address
     if address.startswith("inproc:"):
         raise PrivacyError(
             f"Found a Dask cluster inside of this process ({address.partition('/')[0]}): private work is done in a "
             "process of its own, which cannot reach it. Use LocalCluster(processes=True), or n_jobs without Dask."
         )
+    return partial(type(client), address=address, security=client.security)
+
+
+def _dask_of(backend: Any) -> Callable[[int], AbstractContextManager[Workers]]:
     options, timeout = backend.submit_kwargs, backend.wait_for_workers_timeout
-    return partial(on_dask, address=address, security=security, options=options, timeout=timeout)
+    return partial(on_dask, connect=connection_of(backend.client), options=options, timeout=timeout)
 
 
 def _ray_of(backend: Any) -> Callable[[int], AbstractContextManager[Workers]]:

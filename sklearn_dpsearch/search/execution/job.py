@@ -68,6 +68,8 @@ class FinalTraining:
         The final parameters of every candidate: which one wins is not known yet.
     expected, places : optional
         As for ``Split``.
+    table : PartitionedTable or None
+        The table of these records, where it is in partitions.
     """
 
     recipe: Recipe
@@ -75,6 +77,7 @@ class FinalTraining:
     candidates: Sequence[Candidate]
     expected: float | None = None
     places: int | None = None
+    table: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +129,8 @@ class Job:
     workers : Workers
     threads : int or None
         Number of threads of linear algebra in one run.
+    table : PartitionedTable or None
+        Records in partitions, which train in place of ``X`` and ``y``.
     """
 
     recipe: Recipe
@@ -137,6 +142,7 @@ class Job:
     finished: Finished = NOTHING
     workers: Workers = field(default_factory=Threads)
     threads: int | None = None
+    table: Any = None
 
     @property
     def trains_together(self) -> bool:
@@ -150,7 +156,7 @@ class Job:
     def afterwards(self, final: FinalTraining) -> Job:
         """Job for a training after the runs."""
         split = replace(self.split, expected=final.expected, places=final.places, final=None)
-        return replace(self, recipe=final.recipe, split=split)
+        return replace(self, recipe=final.recipe, split=split, table=final.table)
 
 
 NOTHING_FOUND = (

@@ -58,6 +58,9 @@ def spawned(seed: Seed, number: int) -> list[Seed]:
 
 def fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
     """Train the model. The return value of ``fit`` is ignored, as in scikit-learn: it may be None."""
+    if job.table is not None:
+        job.table.fit(model, records)
+        return _finished(job, model)
     chosen = rows_of if job.recipe.adapter.takes_chosen_rows(model) else take
     labels = () if y is None else (chosen(y, records),)
     params = {name: take_param(value, records, X) for name, value in job.fit_params.items()}

@@ -11,7 +11,7 @@ from sklearn.metrics import check_scoring
 
 from ...adapters import Adapter, adapter_for
 from ...adapters.refusals import refuse_steps
-from ...privacy import Guarantee, compose
+from ...privacy import Guarantee, PrivacyError, compose
 from ...privacy._cached_property import cached_property
 from ...privacy.spent import Component
 from ...privacy.statement.release import Release
@@ -77,6 +77,20 @@ class Strategy(ABC):
         """Raise for families with steps that are not private, before anything else is asked of them."""
         for kind in self.kinds if self.search.guarantee is None else ():
             refuse_steps(self.adapter, kind)
+
+    def check_partitions(self, public: bool) -> None:
+        """Raise for a search whose candidates cannot do with some rows of a table in partitions.
+
+        Parameters
+        ----------
+        public : bool
+            Whether candidates are scored on public data.
+        """
+        raise PrivacyError(
+            f"Found partitions of Dask in {type(self.search).__name__}, each of whose candidates would train on all of "
+            "them; DPSubsetSearchCV is needed, whose candidates get a subset, or records in one place: X.compute(). "
+            "Nothing was spent."
+        )
 
     # --- plan -----------------------------------------------------------------------------------------------------
 

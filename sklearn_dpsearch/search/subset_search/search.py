@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ...errors import did_you_mean
-from ...privacy import CountDistribution, Fixed, Guarantee
+from ...privacy import CountDistribution, Fixed, Guarantee, PrivacyError
 from ...privacy._types import Neighboring
 from ...privacy.count_distributions.distributions import as_count_distribution
 from ...scoring.validation import Fold, Validation, all_numbers, numbers_where
@@ -222,6 +222,14 @@ class SubsetStrategy(BestOfStrategy):
             raise ValueError(
                 "Found n_iter='each' and a parameter that is drawn from a distribution; lists of values are needed, so "
                 "that each candidate can run once. Give lists, or draw candidates at random, e.g. n_iter=10."
+            )
+
+    def check_partitions(self, public: bool) -> None:
+        if self.search.validate_on == "rest" and self.search.cv is None and not public:
+            raise PrivacyError(
+                "Found cv=None and partitions of Dask: all records outside of the subset would leave their workers to "
+                "score candidates. Give the share of them that validates, e.g. cv=0.1, or validate_on='subset'. "
+                "Nothing was spent."
             )
 
     # --- plan -----------------------------------------------------------------------------------------------------

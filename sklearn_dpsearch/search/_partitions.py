@@ -1,0 +1,171 @@
+"""Tables in partitions of Dask: candidates get the rows that are drawn for them, the last training the partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from .._process import in_fixed_words
+from ..adapters.protocol import is_ours
+from ..data.columns import is_frame
+from ..privacy import PrivacyError
+from ..scoring.validation import Indices
+from ._records import exact_columns, records_for, targets_for
+from ._types import Scorer
+from .execution.clusters import connection_of
+from .execution.job import Split
+from .packed import pickled, unpickled
+from .planning.first_look import FitData, first_look
+from .strategies.base import Strategy
+
+TRUSTED = (
+    "Records are in partitions on workers of Dask, which send rows of the subset and of the validation to the private "
+    "process: workers, scheduler and connections are trusted as the caller is."
+)
+
+
+class TableChangedError(PrivacyError):
+    """Error for a partition that has changed since its records were counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedTable:
+    """Table in partitions, which stay on their workers but for rows that are asked for.
+
+    Parameters
+    ----------
+    parts : bytes
+        Delayed frames, pickled: they may hold results that only a client of the cluster can unpickle.
+    sizes : tuple of int
+        Number of records of each partition.
+    target : str
+        Name of the column of labels or numbers to be predicted.
+    models : sequence of estimators
+        One candidate of each family.
+    connect : callable
+        Makes a client of the cluster, for a process of its own.
+    """
+
+    parts: bytes = field(repr=False)
+    sizes: tuple[int, ...]
+    target: str
+    models: Sequence[Any]
+    connect: Callable[[], Any]
+
+    def __len__(self) -> int:
+        return sum(self.sizes)
+
+    def gathered(self, split: Split) -> tuple[Any, Any, Split]:
+        """Gather the rows that train and validate candidates: records, targets, and the split of these records."""
+        wanted = np.unique(np.concatenate([records for fold in split.folds for records in fold]))
+        folds = [(np.searchsorted(wanted, train), np.searchsorted(wanted, test)) for train, test in split.folds]
+        final = split.final and replace(split.final, table=self)
+        return *self._rows(wanted), replace(split, folds=folds, final=final)
+
+    def fit(self, model: Any, records: Indices) -> None:
+        """Train a model on the records with these numbers, where they are."""
+        with self.connect():
+            chosen = np.zeros(len(self), np.bool_)
+            chosen[records] = True
+            parts = np.split(chosen, np.cumsum(self.sizes)[:-1])
+            model.fit(self._delayed(_masked, [np.packbits(part) for part in parts]), self.target)
+
+    def _rows(self, records: Indices) -> tuple[Any, Any]:
+        """Rows with these numbers, in ascending order. Those of each partition pass the door by themselves."""
+        import pandas as pd
+
+        starts = np.cumsum((0, *self.sizes))
+        numbers = np.split(records, np.searchsorted(records, starts[1:-1]))
+        with self.connect() as client:
+            places = [np.asarray(part - start, np.intp) for part, start in zip(numbers, starts)]
+            frames = client.gather(client.compute(self._delayed(_rows_at, places)))
+        if not all(map(is_frame, frames)):
+            raise TableChangedError("Found a partition that has changed since its records were counted. Fit again.")
+        read = [records_for(frame, self.models) for frame in frames]
+        # whole numbers that stand for categories or classes stay exact beside a partition that has doubles
+        exact = dict.fromkeys({name for one in self.models for name in exact_columns(one)} & set(read[0].columns), object)
+        X = pd.concat([frame.astype(exact) for frame in read], ignore_index=True)
+        y = [np.asarray(targets_for(frame[self.target], self.models)) for frame in frames]
+        return X, np.concatenate([part.astype(object) if part.dtype.kind in "iu" else part for part in y])
+
+    def _delayed(self, function: Callable[..., Any], arguments: Sequence[np.ndarray]) -> list[Any]:
+        from dask import delayed
+
+        parts = unpickled(self.parts)
+        return [delayed(function)(part, size, given) for part, size, given in zip(parts, self.sizes, arguments)]
+
+
+def look_at_partitions(
+    strategy: Strategy, scorer: Scorer, X: Any, y: Any, params: Mapping[str, Any], *, public: bool
+) -> FitData:
+    """Refuse partitions with which a search cannot succeed, and count their records: nothing else is read.
+
+    Raises
+    ------
+    PrivacyError, TypeError, ValueError
+        For searches, estimators and parameters that need all records in one place, and for other containers.
+    """
+    search, name = strategy.search, type(strategy.search).__name__
+    strategy.check_partitions(public)
+    if search.guarantee is not None or not all(map(_trains_on_partitions, strategy.kinds)):
+        raise PrivacyError(
+            f"Found partitions of Dask and {type(search.estimator).__name__}, which cannot train on them: boosting of "
+            "this library is needed, not inside of a pipeline and without guarantee=, or records in one place: "
+            "X.compute(). Nothing was spent."
+        )
+    if params:
+        raise PrivacyError(
+            f"Found {', '.join(sorted(params))} in a search over partitions of Dask, which takes X, y and public data "
+            "alone. Leave it out, or give records in one place: X.compute(). Nothing was spent."
+        )
+    if search.checkpoint is not None:
+        raise PrivacyError(
+            "Found checkpoint= and partitions of Dask, of which a search that goes on could not tell whether they are "
+            "the same. Leave checkpoint=None. Nothing was spent."
+        )
+    if not (hasattr(X, "to_delayed") and hasattr(X, "columns")):
+        raise TypeError(
+            f"Found X of type {type(X).__name__}; {name} needs a DataFrame of Dask: dd.read_parquet(files), or "
+            "dd.from_delayed(frames)."
+        )
+    if not (isinstance(y, str) and y in X.columns):
+        found = repr(y) if isinstance(y, str) else f"an object of type {type(y).__name__}"
+        raise TypeError(f"Found {found} as y for partitions; the name of a column of X is needed.")
+    connect = connection_of(_client())
+    seen = first_look(search, strategy.kinds, scorer, X._meta, X._meta[y], {})
+    sizes = in_fixed_words(name, lambda: tuple(map(int, X[[y]].map_partitions(len).compute())))
+    table = PartitionedTable(pickled(list(X.to_delayed())), sizes, y, strategy.kinds, connect)
+    return replace(seen, X=table, y=None, n=len(table))
+
+
+def _trains_on_partitions(estimator: Any) -> bool:
+    return is_ours(type(estimator)) and getattr(estimator, "takes_partitions", False) is True
+
+
+def _client() -> Any:
+    """The user's client of Dask."""
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError:
+        raise PrivacyError(
+            "Found partitions of Dask without a client; private work is done in a process of its own, which can reach "
+            "a cluster alone. Write Client(n_workers=2), or Client(address), before fit."
+        ) from None
+
+
+# --- on workers -------------------------------------------------------------------------------------------------------
+
+
+def _rows_at(frame: Any, size: int, places: np.ndarray) -> Any:
+    """Rows of a partition; None if it has changed."""
+    return frame.iloc[places] if len(frame) == size else None
+
+
+def _masked(frame: Any, size: int, bits: np.ndarray) -> Any:
+    """Rows of a partition by a packed mask; None if it has changed."""
+    return frame[np.unpackbits(bits, count=size).astype(np.bool_)] if len(frame) == size else None
