@@ -307,10 +307,10 @@ class GradientBoosting(CalibratedModel):
         y = targets_in(y, numeric=isinstance(self, RegressorMixin))
         check_consistent_length(X, y)
         persons = None if groups is None else persons_in(groups, len(y))
-        loss, targets = self._loss_and_targets(y)
+        loss, targets, blank = self._loss_and_targets(y)
         codes = self._columns().codes(X)
         initial = None if self.init is None else self._init_outputs(X, codes.shape[1], fitting=True)
-        return TrainingRecords(codes, targets, loss, persons, initial)
+        return TrainingRecords(codes, targets, loss, persons, initial, blank)
 
     def _noise_source(self, records: RecordSums, generator: str) -> RandomBytes:
         """Random bytes of the operating system, or, for tests, of a seed and all that the fit depends on.

@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import unique_labels
 
-from ..data.labels import ClassWeights, class_weights, classes_in, declared_positions
+from ..data.labels import ClassWeights, class_codes, class_weights, classes_in
 from ..preprocessing import Schema
 from ..privacy._types import Neighboring
 from .base import ByRule, GradientBoosting, Seed
@@ -208,13 +208,13 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     def _facts_of(schema: Schema, target: str) -> dict[str, Any]:
         return {"classes": schema.classes(target)}
 
-    def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any]]:
+    def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any], NDArray[np.bool_]]:
         self.classes_ = classes_in(y, self._declared("classes"))
         class_weights(self.class_weight, self.classes_, zero=False)
-        found = declared_positions(y, self.classes_)
+        codes = class_codes(y, self.classes_)
         if len(self.classes_) == 2:
-            return BinaryLoss(), np.where(found == 1, np.int8(1), np.int8(-1))
-        return SoftmaxLoss(len(self.classes_)), found
+            return BinaryLoss(), np.where(codes == 1, np.int8(1), np.int8(-1)), codes < 0
+        return SoftmaxLoss(len(self.classes_)), codes, codes < 0
 
     def _from_init(self) -> tuple[ToOutputs, int]:
         known = self.classes_ if self.init is None else np.asarray(self.init.classes_)
@@ -327,10 +327,10 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
     def _facts_of(schema: Schema, target: str) -> dict[str, Any]:
         return {"bounds_y": schema.bounds(target)}
 
-    def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any]]:
-        lower, upper = bounds_of(self._declared("bounds_y"))
-        middle, unit = self._scale()
-        return SquaredLoss(), (np.clip(y, lower, upper) - middle) / unit
+    def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any], NDArray[np.bool_]]:
+        (lower, upper), (middle, unit) = bounds_of(self._declared("bounds_y")), self._scale()
+        missing = np.isnan(y)
+        return SquaredLoss(), (np.clip(np.where(missing, middle, y), lower, upper) - middle) / unit, missing
 
     def _from_init(self) -> tuple[ToOutputs, int]:
         lower, upper = bounds_of(self._declared("bounds_y"))

@@ -373,7 +373,7 @@ def partitioned(model: Any, X: Any, y: Any, groups: Any = None) -> PartitionedRe
             f"Found groups of type {type(groups).__name__} for partitions; the name of a column of X is needed, whose "
             "persons have all of their records in one partition: X = X.shuffle(on=name)."
         )
-    loss, _ = model._loss_and_targets(np.empty(0))
+    loss = model._loss_and_targets(np.empty(0))[0]
     model = copy.copy(model)
     model.noise_seed = None
     named = y if isinstance(y, str) else None

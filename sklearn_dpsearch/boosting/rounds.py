@@ -196,6 +196,8 @@ class TrainingRecords:
         Code of each record's person; None: each record is a unit of its own.
     initial : ndarray of shape (n_outputs, n_samples), optional
         Outputs of a public model.
+    blank : bool ndarray of shape (n_samples,), optional
+        Records without a target, which add nothing; by default none.
 
     Attributes
     ----------
@@ -214,11 +216,13 @@ class TrainingRecords:
         loss: Loss,
         persons: PersonCodes | None = None,
         initial: Array | None = None,
+        blank: NDArray[np.bool_] | None = None,
     ) -> None:
         self.loss, self.of_persons = loss, persons is not None
         self._persons = None if persons is None else Persons(persons)
         order = slice(None) if self._persons is None else self._persons.order
         self._codes, self._targets = codes[:, order], targets[order]
+        self._blank = blank[order] if blank is not None and blank.any() else None
         self._initial = np.zeros((loss.n_outputs, 0)) if initial is None else initial[:, order]
         self.n_units = codes.shape[1] if persons is None else number_of_persons(persons)
         self.outputs = np.zeros((loss.n_outputs, codes.shape[1]))
@@ -227,7 +231,8 @@ class TrainingRecords:
     def fingerprint(self) -> NDArray[np.uint64]:
         initial = self._initial if self._initial.size else ()
         hashed = np.arange(LANES, dtype=np.uint64)[:, np.newaxis] + np.zeros(len(self._targets), np.uint64)
-        for column in (*self._codes, self._targets.astype(np.float64).view(np.uint64), *initial):
+        targets = np.where(self._blank, np.nan, self._targets) if self._blank is not None else self._targets
+        for column in (*self._codes, targets.astype(np.float64).view(np.uint64), *initial):
             hashed = _mixed(hashed ^ (column.view(np.uint64) if column.dtype == np.float64 else column))
         found: NDArray[np.uint64] = hashed.sum(axis=1)
         if self._persons is not None:
@@ -240,7 +245,7 @@ class TrainingRecords:
             self.outputs[:, rows] += step[:, self._cells[rows]]
             cells = partition.cells(self._codes[:, rows])
             derivatives = self.loss.derivatives(self.outputs[:, rows], self._targets[rows])
-            sums += self._summed(derivatives, cells, partition.n_cells, persons)
+            sums += self._summed(derivatives, rows, cells, partition.n_cells, persons)
             self._cells[rows] = cells
         return sums.astype(np.int64)
 
@@ -260,7 +265,7 @@ class TrainingRecords:
             outputs = self.outputs[:, rows] if way is None else between(constant, self._initial[:, rows], way)
             scores, hessians = self.loss.derivatives(outputs, self._targets[rows])
             slopes = Derivatives(scores * self._line(constant, rows), hessians)
-            sums += self._summed(slopes, np.zeros(outputs.shape[1], np.uint8), 1, persons)
+            sums += self._summed(slopes, rows, np.zeros(outputs.shape[1], np.uint8), 1, persons)
         return sums.astype(np.int64)
 
     def _line(self, constant: Array, rows: slice) -> Array:
@@ -274,9 +279,13 @@ class TrainingRecords:
             for start in range(0, self._codes.shape[1], BLOCK):
                 yield slice(start, start + BLOCK), None
 
-    def _summed(self, derivatives: Derivatives, cells: CellNumbers, n_cells: int, persons: Numbers | None) -> Array:
+    def _summed(
+        self, derivatives: Derivatives, rows: slice, cells: CellNumbers, n_cells: int, persons: Numbers | None
+    ) -> Array:
         """Sums over each cell of what records, or their persons, add."""
         added = bounded(whole(derivatives, self.loss), self.loss)
+        if self._blank is not None:
+            added[:, self._blank[rows]] = 0.0
         if persons is not None:
             added = clipped(added, cells, n_cells, persons, self.loss)
         return sums_of(added, cells, n_cells)

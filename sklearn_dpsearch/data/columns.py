@@ -204,7 +204,7 @@ def refused(values: Any, name: str = "X") -> TypeError:
     """Error for a container that is not known."""
     kind = type(values)
     of_dask = kind.__module__.partition(".")[0] == "dask"
-    partitions = f" Only boosting, and a subset search over it, take partitions of Dask: {name}.compute() is needed here."
+    partitions = f" Boosting and a subset search over it take partitions of Dask; {name}.compute() is needed here."
     return TypeError(f"Found {name} of type {kind.__name__}; {NEEDED}.{partitions * of_dask}")
 
 

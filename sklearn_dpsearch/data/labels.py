@@ -18,6 +18,8 @@ from .lists import labels_in, number_of, numbers_in, objects, places_of
 
 #: Public constants: label ↦ weight of the loss of its records; labels that are left out have weight 1.
 ClassWeights: TypeAlias = Mapping[Any, float] | None
+#: Kinds of NumPy types that labels may have.
+TEXT, NUMBERS = tuple("US"), tuple("biufc")
 #: Labels looked up at once.
 BLOCK = 2**14
 #: Types of values that are labels as they are.
@@ -32,6 +34,11 @@ def positions(y: Any, classes: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64
     return np.concatenate([np.empty(0, np.int64), *found])
 
 
+def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.signedinteger]:
+    """Place of each label among the declared ones, −1 for others, as small integers: there is one for each record."""
+    return positions(y, classes).astype(np.min_scalar_type(-len(classes)))
+
+
 def declared_positions(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
     """Place of each label among the declared ones, as small integers: there is one for each record.
 
@@ -40,13 +47,13 @@ def declared_positions(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
     ValueError
         For a label that was not declared.
     """
-    found = positions(y, classes)
+    found = class_codes(y, classes)
     if np.any(found < 0):
         raise ValueError(
             f"Found labels in y that are not among the declared classes={classes.tolist()}. Declare every label that a "
             "record could have."
         )
-    return found.astype(np.min_scalar_type(len(classes)))
+    return found
 
 
 def classes_in(y: NDArray[Any], declared: Any) -> NDArray[Any]:
@@ -55,10 +62,13 @@ def classes_in(y: NDArray[Any], declared: Any) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        For targets that are no labels, and for fewer than two classes.
+        For targets that are no labels or of another kind than the declared ones, and for fewer than two classes.
     """
-    if declared is None:
+    if declared is not None:
+        check_kind(declared, y.dtype.kind if len(y) else "")
+    else:
         labels = labels_in(y.tolist(), None) if y.dtype.kind == "O" else y
+        check_array(labels, ensure_2d=False, dtype=None, input_name="y")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning of many classes would depend on single labels
             check_classification_targets(labels)
@@ -69,6 +79,25 @@ def classes_in(y: NDArray[Any], declared: Any) -> NDArray[Any]:
             "also those that y lacks."
         )
     return classes
+
+
+def check_kind(classes: Any, kind: str) -> None:
+    """Raise where the type of labels, which is public, excludes all declared classes.
+
+    Parameters
+    ----------
+    classes : array-like
+    kind : str
+        NumPy's letter for the type of the labels.
+    """
+    declared = np.asarray(classes).dtype.kind
+    if {declared in TEXT, kind in TEXT} == {True, False} and declared in TEXT + NUMBERS and kind in TEXT + NUMBERS:
+        words = {True: "text", False: "numbers"}
+        raise ValueError(
+            f"Found classes={list(classes)!r} ({words[declared in TEXT]}) for labels in y that are "
+            f"{words[kind in TEXT]}: none of them is declared. Give classes of the same kind as y, here or in the "
+            "schema."
+        )
 
 
 def class_weights(given: Any, classes: NDArray[Any] | None, *, zero: bool = True) -> NDArray[np.float64]:
@@ -102,18 +131,19 @@ def _is_weight(weight: object, zero: bool) -> bool:
 
 
 def targets_in(y: Any, numeric: bool) -> NDArray[Any]:
-    """Targets without missing ones, shape (n_samples,): in double precision if they have to be numbers.
+    """Targets, shape (n_samples,): in double precision if they have to be numbers, where nan is a missing one.
 
     Raises
     ------
     ValueError
-        For others. No text quotes a number that is none.
+        For another shape, complex numbers, and no targets at all.
     """
     found = as_array(y)
     if found.dtype.kind == "c":
         raise ValueError("Complex data not supported: y has a complex dtype. Give real numbers, or labels.")
     found = numbers_of(found) if numeric else found
-    targets: NDArray[Any] = column_or_1d(check_array(found, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+    found = check_array(found, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
+    targets: NDArray[Any] = column_or_1d(found, warn=True)
     return targets
 
 

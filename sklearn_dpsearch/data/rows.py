@@ -13,6 +13,11 @@ from numpy.typing import NDArray
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 
 
+def rows_of_frame(frame: Any, places: Numbers) -> Any:
+    """Rows of a data frame of pandas at these places."""
+    return frame.iloc[places]
+
+
 @dataclass(frozen=True, eq=False)
 class ChosenRows:
     """Rows of an array, which are copied only as they are read: a block, or a batch, at a time.

@@ -11,6 +11,7 @@ import numpy as np
 from .._process import in_fixed_words
 from ..adapters.protocol import is_ours
 from ..data.columns import is_frame
+from ..data.rows import rows_of_frame
 from ..privacy import PrivacyError
 from ..scoring.validation import Indices
 from ._records import exact_columns, records_for, targets_for
@@ -86,8 +87,8 @@ class PartitionedTable:
             raise TableChangedError("Found a partition that has changed since its records were counted. Fit again.")
         read = [records_for(frame, self.models) for frame in frames]
         # whole numbers that stand for categories or classes stay exact beside a partition that has doubles
-        exact = dict.fromkeys({name for one in self.models for name in exact_columns(one)} & set(read[0].columns), object)
-        X = pd.concat([frame.astype(exact) for frame in read], ignore_index=True)
+        exact = {name for one in self.models for name in exact_columns(one)} & set(read[0].columns)
+        X = pd.concat([frame.astype(dict.fromkeys(exact, object)) for frame in read], ignore_index=True)
         y = [np.asarray(targets_for(frame[self.target], self.models)) for frame in frames]
         return X, np.concatenate([part.astype(object) if part.dtype.kind in "iu" else part for part in y])
 
@@ -163,7 +164,7 @@ def _client() -> Any:
 
 def _rows_at(frame: Any, size: int, places: np.ndarray) -> Any:
     """Rows of a partition; None if it has changed."""
-    return frame.iloc[places] if len(frame) == size else None
+    return rows_of_frame(frame, places) if len(frame) == size else None
 
 
 def _masked(frame: Any, size: int, bits: np.ndarray) -> Any:

@@ -207,7 +207,7 @@ def test_noise_is_that_of_records_and_more_where_persons_are_replaced(kind, monk
         target = TABLE[model.target]
         model.fit(TABLE, target).fit(TABLE, target, groups=heavy(len(TABLE)))
         start, each, start_of_persons, each_of_persons = scales[-4:]
-        loss, _ = model._loss_and_targets(target.to_numpy())
+        loss = model._loss_and_targets(target.to_numpy())[0]
         spent = squared_distance(loss, neighboring, True) * UNIT**2
         assert spent * (Fraction(1, start_of_persons**2) + Fraction(5, each_of_persons**2)) <= Fraction(0.7) ** 2
         assert (each_of_persons == each) == (neighboring != "replace_one")

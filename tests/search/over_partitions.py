@@ -24,7 +24,9 @@ def table(n=4000):
     likely = np.where((age > 50) & (job != "smith"), 0.9, 0.1) * np.where(code == 2**60, 1.0, 0.3)
     pay = np.where(rng.uniform(size=n) < likely, "high", "low")
     price = np.clip(age + 10 * (job == "nurse") + rng.normal(0, 5, n), 0, 120)
-    return pd.DataFrame({"age": age, "job": job, "code": code, "pay": pay, "grade": 1 * (pay == "high"), "price": price})
+    return pd.DataFrame(
+        {"age": age, "job": job, "code": code, "pay": pay, "grade": 1 * (pay == "high"), "price": price}
+    )
 
 
 TABLE = table()

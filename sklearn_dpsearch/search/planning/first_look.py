@@ -16,14 +16,13 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_consistent_length
 
 from ...data.columns import is_frame
+from ...data.labels import NUMBERS, TEXT, check_kind
 from ...data.lists import is_list
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
 from .._records import how_to_wrap, kind_of, n_records, parameter, records_for, steps_of, targets_for
 from .._types import Parameters, Scorer
 
-#: Kinds of NumPy types that labels may have.
-TEXT, NUMBERS = tuple("US"), tuple("biufc")
 #: Kinds that neither records nor targets may have.
 REFUSED = {
     "c": "Complex data not supported: {0} has a complex dtype. Give real numbers, or labels.",
@@ -143,14 +142,8 @@ def _check_targets(scorer: Scorer, models: Sequence[Any], y: Any, kind: str) -> 
 
 def _check_labels(classes: list[Any], labels: str, dtype: Any) -> None:
     """Raise where the type of y excludes all declared classes."""
+    check_kind(classes, labels)
     declared = kind_of(np.asarray(classes).dtype)
-    if {declared in TEXT, labels in TEXT} == {True, False} and declared in TEXT + NUMBERS and labels in TEXT + NUMBERS:
-        words = {True: "text", False: "numbers"}
-        raise ValueError(
-            f"Found classes={classes!r} ({words[declared in TEXT]}) for labels in y that are "
-            f"{words[labels in TEXT]}: none of them is declared. Give classes of the same kind as y, here or in the "
-            "schema."
-        )
     if declared in tuple("biu") and labels == "f":
         raise ValueError(
             f"Found y of type {dtype} for classes={classes!r}: a continuous target has no classes. If all values are "
