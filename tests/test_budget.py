@@ -16,20 +16,20 @@ ROOT = Path(__file__).parents[1] / "sklearn_dpsearch"
 CEILINGS = {
     ".": 115,
     "_disk": 300,
-    "_process": 255,
+    "_process": 285,
     "adapters": 1_525,
     "audit": 1_190,
-    "boosting": 1_775,
-    "data": 480,
+    "boosting": 1_780,
+    "data": 500,
     "ledger": 645,
     "nets": 5_065,
     "preprocessing": 840,
     "privacy": 5_875,
     "report": 825,
     "scoring": 1_225,
-    "search": 5_120,
+    "search": 5_180,
 }
-FILES = 265
+FILES = 256
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

@@ -20,7 +20,7 @@ from ..privacy import Guarantee
 from ..privacy._checks import require
 from ..privacy._types import Array, Neighboring
 from ..privacy.spent import PrivacySpent
-from ..search._public_work import in_the_open
+from ..search._rehearsal import in_the_open
 from .claims import claim_about, smallest, stated_curve
 from .repeated_fits import fresh, without_seeds
 from .result import check_levels, in_words, notes_of

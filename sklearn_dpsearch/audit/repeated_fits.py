@@ -17,7 +17,7 @@ from ..adapters.seeds import seed_names
 from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..search import NoModelError, private_process
-from ..search._public_work import in_the_open
+from ..search._rehearsal import in_the_open
 from ..search.execution.clusters import Workplace, workplace
 from .attacks import Statistic
 from .neighbours import Dataset, Neighbours

@@ -440,8 +440,8 @@ class GradientBoosting(CalibratedModel):
         """Facts that the schema states about the target."""
 
     @abstractmethod
-    def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any]]:
-        """Loss, and the targets that it takes."""
+    def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any], NDArray[np.bool_]]:
+        """Loss, the targets that it takes, and whether a record has none."""
 
     @abstractmethod
     def _contrasts(self) -> Array:

@@ -14,7 +14,7 @@ from ..privacy import CountDistribution, PrivacyError
 from ..search import BasePrivateSearch, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from ..search._preview import Planned, planned, seconds_of_training
 from ..search._records import columns_read
-from ..search.subset_search.cost import USUAL
+from ..search.random_subset import USUAL
 from .comparison import Comparison, Row
 
 #: Fewest records for which a subset search is recommended; most records, and largest ε, for which one fit is.

@@ -1,12 +1,13 @@
 """The private searches."""
 
 from ._base import BasePrivateSearch
+from .doubling import Doubling
 from .execution.job import NoModelError
 from .grid_search import DPGridSearchCV
-from .planning.default_spaces import search_space
+from .planning.space import search_space
 from .random_search import DPRandomSearchCV
 from .subset_search import DPSubsetSearchCV
-from .threshold_search import Doubling, DPThresholdSearchCV
+from .threshold_search import DPThresholdSearchCV
 
 __all__ = [
     "BasePrivateSearch",

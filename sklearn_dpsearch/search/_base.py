@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
 from .._process import public_records
+from .._process.progress import planning, running
 from .._site import linked
 from ..adapters.declared_guarantee import Declared
 from ..adapters.refusals import together
@@ -39,15 +40,22 @@ from ._private_fit import PrivateFit
 from ._records import columns_read, param_for, records_for, targets_for
 from ._rehearsal import DryRun, dry_run, examples, job_in_the_open, rehearse
 from ._resuming import starting
+from ._strategy import Strategy
 from ._types import Scorer
 from .execution.clusters import workplace
 from .execution.job import charge
-from .execution.progress import planning, running
-from .planning.arguments import BUDGET, DELTA, check_estimator, check_mean, is_per_record
+from .planning.checks import (
+    BUDGET,
+    DELTA,
+    check_estimator,
+    check_mean,
+    check_public,
+    first_look,
+    is_per_record,
+    refuse_traces,
+)
 from .planning.finite_epsilon import check_finite
-from .planning.first_look import check_public, first_look, refuse_traces
 from .planning.plan import Plan, make_plan
-from .strategies.base import Strategy
 
 Search = TypeVar("Search", bound="BasePrivateSearch")
 #: A fit that may start, checked and planned, and its ledger; no private record was used yet.

@@ -10,7 +10,7 @@ from ..ledger import PrivacyLedger
 from ..ledger.ledger_context import is_counted, ledger_here, own_block
 from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
-from .planning.arguments import nested, values_of
+from .planning.checks import nested, values_of
 
 BEFORE = (
     "This search was fitted {} before. The cost of earlier fits, on the same records, is not included: add it "

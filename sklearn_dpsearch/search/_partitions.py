@@ -15,12 +15,12 @@ from ..data.rows import rows_of_frame
 from ..privacy import PrivacyError
 from ..scoring.validation import Indices
 from ._records import exact_columns, records_for, targets_for
+from ._strategy import Strategy
 from ._types import Scorer
 from .execution.clusters import connection_of
 from .execution.job import Split
 from .packed import pickled, unpickled
-from .planning.first_look import FitData, first_look
-from .strategies.base import Strategy
+from .planning.checks import FitData, first_look
 
 TRUSTED = (
     "Records are in partitions on workers of Dask, which send rows of the subset and of the validation to the private "

@@ -14,8 +14,8 @@ from ..data.persons import PersonCodes, number_of_persons, one_of_each
 from ..privacy import PrivacyError
 from ..privacy.mechanisms.bernoulli import RandomBytes
 from ..scoring.validation import Indices, numbers_where
+from ._strategy import Strategy
 from .execution.job import Split
-from .strategies.base import Strategy
 
 
 def name_of_groups(strategy: Strategy) -> str:

@@ -16,10 +16,9 @@ from ..scoring.validation import Validation
 from ._base import BasePrivateSearch
 from ._records import n_records, take, with_parameters
 from ._synthetic_records import made_up
-from .execution.candidate_utilities import HELD_OUT
 from .planning.plan import Plan
-from .strategies.sample_and_aggregate import SampleAndAggregate
-from .subset_search.cost import CostOfSubset
+from .random_subset import CostOfSubset
+from .sample_and_aggregate import HELD_OUT, SampleAndAggregate
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from .._process.progress import Progress
 from ..data.persons import PersonCodes
 from . import private_process
 from ._partitions import PartitionedTable
 from ._persons import in_records
+from ._strategy import Strategy
 from ._types import PublicData
 from .execution.clusters import Workplace
 from .execution.job import NOTHING, NOTHING_FOUND, Finished, Job, NoModelError, Outcome, results_of
-from .execution.progress import Progress
 from .execution.randomness import Randomness
 from .execution.workers import Workers
 from .planning.plan import Plan
-from .strategies.base import Strategy
 
 
 @dataclass(frozen=True, kw_only=True)

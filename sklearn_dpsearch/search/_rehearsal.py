@@ -1,31 +1,80 @@
-"""Candidates on public or made-up records: a dry run, and the rehearsal before a fit spends.
+"""Work on public or made-up records in a process of its own: dry runs, and the rehearsal before a fit spends.
 
-Both take the whole way, a rehearsal through a process of its own. Errors are shown in full: no private record is near.
+Both take the whole way. Errors are shown in full: no private record is near.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from .._process import rehearsing
+from .._process import public_records, rehearsing
+from . import private_process
 from ._private_fit import PrivateFit
-from ._public_work import in_the_open
 from ._records import columns_read, n_records
+from ._strategy import Strategy, drawn_candidates
 from ._synthetic_records import NothingKnownError, made_up
 from ._types import Candidate
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
 from .execution.workers import in_task, is_leak, would_leak
-from .planning.arguments import is_per_record
-from .planning.first_look import FitData
+from .packed import pickled, unpickled
+from .planning.checks import FitData, is_per_record
 from .planning.plan import Plan
-from .strategies.base import Strategy, drawn_candidates
+from .private_process import imported, privately
+
+Found = TypeVar("Found")
+
+
+def in_the_open(work: Callable[[], Found], shared: Sequence[Any] = (), writes: Sequence[str] | None = None) -> Found:
+    """Do work on public or made-up records in a process of its own, and return its value.
+
+    Parameters
+    ----------
+    work, shared, writes
+        As for ``privately``.
+
+    Raises
+    ------
+    Exception
+        The error of the work, with its traceback as a note.
+    """
+    found: Any
+    found, problem, modules = privately(partial(_ended, work), shared, writes)
+    private_process.prepare(modules)  # private work that follows need not import again what this work needed
+    if problem is not None:
+        raise problem
+    value: Found = found
+    return value
+
+
+def _ended(work: Callable[[], Found]) -> tuple[Found | None, Exception | None, list[str]]:
+    """Value or error of the work, and the modules that it needed."""
+    try:
+        with public_records():
+            return work(), None, imported()
+    except Exception as error:
+        return None, _for_travelling(error), imported()
+
+
+def _for_travelling(problem: Exception) -> Exception:
+    """Error with its traceback as a note; an error that cannot be pickled becomes one with the same words."""
+    trace = "".join(traceback.format_exception(problem))
+    try:
+        travelling: Exception = unpickled(pickled(problem))
+    except Exception:
+        travelling = RuntimeError(f"{type(problem).__name__}: {problem}")
+    travelling.add_note(trace)
+    return travelling
+
+
+# --- one candidate ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -77,6 +126,8 @@ def dry_run(strategy: Strategy, plan: Plan, job: Job, random_state: int | np.ran
         )
     return DryRun(candidate, score, tuple(columns_read(strategy.search.estimator)))
 
+
+# --- before a fit -----------------------------------------------------------------------------------------------------
 
 #: Most families of which one candidate is rehearsed.
 MOST_FAMILIES = 20

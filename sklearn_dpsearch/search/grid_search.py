@@ -10,18 +10,17 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
+from .._process.progress import Progress
 from ..privacy import Guarantee, GumbelNoise, PrivacyError, noisy_max
 from ..privacy.spent import Component
 from ._base import BasePrivateSearch
 from ._types import Candidate, Distributions
-from .execution.candidate_utilities import sensitivity
 from .execution.job import Job, Outcome
-from .execution.progress import Progress
 from .execution.randomness import Randomness
-from .planning.arguments import BUDGET, PARTS
+from .planning.checks import BUDGET, PARTS
 from .planning.plan import Plan
 from .planning.space_guarantee import SpaceGuarantee
-from .strategies.sample_and_aggregate import SampleAndAggregate, count_trainings, train_winner
+from .sample_and_aggregate import SampleAndAggregate, count_trainings, sensitivity, train_winner
 
 #: Share of ``epsilon`` that the choice gets, where ``selection_epsilon`` is not given.
 SHARE = 0.3

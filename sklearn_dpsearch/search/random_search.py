@@ -10,19 +10,19 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._process.progress import Progress
 from ..privacy import CountDistribution, Fixed, Guarantee, best_of
 from ..privacy.count_distributions.distributions import as_count_distribution
 from ..scoring.validation import all_numbers, validation_for
 from ._base import BasePrivateSearch
+from ._strategy import BestOfStrategy, CostOfRuns, all_of
 from ._types import Candidate, Distributions, Seed
 from .execution.job import FinalTraining, Job, Outcome, Split
 from .execution.models import fresh, train_last
-from .execution.progress import Progress
 from .execution.randomness import Randomness
 from .execution.runs import Run
-from .planning.arguments import RUNS
+from .planning.checks import RUNS
 from .planning.plan import Facts, Plan, runs_of, said_of
-from .strategies.base import BestOfStrategy, CostOfRuns, all_of
 
 
 @dataclass(eq=False, repr=False)

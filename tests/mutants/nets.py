@@ -264,7 +264,7 @@ MUTANTS = {
     ),
     "checkpoints of candidates": Mutant(
         mistake="Candidates of a search write checkpoints into one folder, and go on from each other's.",
-        file="search/planning/first_look.py",
+        file="search/planning/checks.py",
         old='        if folder is not None and hasattr(part, "privacy_guarantee"):\n',
         new="        if False:\n",
         tests=("search/test_nets_long.py::test_candidates_with_a_checkpoint_are_refused_before_any_data_is_read",),
@@ -298,7 +298,7 @@ MUTANTS = {
     ),
     "files of the losers": Mutant(
         mistake="Every candidate of a search writes its parameters to a file.",
-        file="search/planning/first_look.py",
+        file="search/planning/checks.py",
         old='        if getattr(part, "writes_files", False):\n',
         new="        if False:\n",
         tests=("nets/estimators/test_callbacks.py::test_candidates_of_a_search_write_no_files",),

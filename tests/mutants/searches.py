@@ -62,7 +62,7 @@ MUTANTS = {
     # --- how many runs, and which ---------------------------------------------------------------------------------
     "K capped by the search": Mutant(
         mistake="A search runs no more than 20 candidates whatever it drew.",
-        file="search/strategies/base.py",
+        file="search/_strategy.py",
         old="drawn_candidates(plan, plan.distribution.sample(source.bits), source)",
         new="drawn_candidates(plan, min(20, plan.distribution.sample(source.bits)), source)",
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_distribution_drew",),
@@ -70,7 +70,7 @@ MUTANTS = {
     ),
     "one run more": Mutant(
         mistake="1 + K runs, accounted as K.",
-        file="search/strategies/base.py",
+        file="search/_strategy.py",
         old="drawn_candidates(plan, plan.distribution.sample(source.bits), source)",
         new="drawn_candidates(plan, 1 + plan.distribution.sample(source.bits), source)",
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_distribution_drew",),
@@ -78,7 +78,7 @@ MUTANTS = {
     ),
     "drawn without replacement": Mutant(
         mistake="Equal candidates are run once.",
-        file="search/strategies/base.py",
+        file="search/_strategy.py",
         old="return [candidate for _, candidate in found]",
         new="return list({repr(candidate): candidate for _, candidate in found}.values())",
         tests=("search/test_random_search.py::test_candidates_are_drawn_with_replacement",),
@@ -86,7 +86,7 @@ MUTANTS = {
     ),
     "each candidate paid for as one": Mutant(
         mistake="A list whose candidates all run is charged as one random candidate.",
-        file="search/subset_search/cost.py",
+        file="search/random_subset.py",
         old="search, trained = compose, promises.each_once",
         new="search, trained = compose, promises.trained",
         tests=("search/test_subset_each.py::test_the_total_is_that_of_all_candidates_together",),
@@ -103,7 +103,7 @@ MUTANTS = {
     ),
     "scores of each candidate paid for once": Mutant(
         mistake="Of a list whose candidates are all scored, one score is charged.",
-        file="search/subset_search/cost.py",
+        file="search/random_subset.py",
         old="compose(*[scoring] * int(self.distribution.mean))",
         new="scoring",
         tests=("search/test_subset_each.py::test_the_scores_of_all_candidates_are_paid_for",),
@@ -185,7 +185,7 @@ MUTANTS = {
     # --- before anything is spent ---------------------------------------------------------------------------------
     "rehearsed on private records": Mutant(
         mistake="A rehearsal, whose errors are shown in full, is given the records and not only their public facts.",
-        file="search/planning/first_look.py",
+        file="search/planning/checks.py",
         old="    return values[:0] if plain else None",
         new="    return values",
         tests=("search/test_rehearsal.py::test_only_names_shapes_and_types_are_read",),
@@ -327,7 +327,7 @@ MUTANTS = {
     # --- what is charged ------------------------------------------------------------------------------------------
     "refit not composed": Mutant(
         mistake="One more training of the winner on all records is free.",
-        file="search/strategies/base.py",
+        file="search/_strategy.py",
         old="*(again if self.refit else ())",
         new="*()",
         tests=("search/test_random_search.py::test_a_refit_is_composed_and_trained_on_everything",),
@@ -335,7 +335,7 @@ MUTANTS = {
     ),
     "refit after stopping not composed": Mutant(
         mistake="The same after a search that stopped at a threshold.",
-        file="search/threshold_search/search.py",
+        file="search/threshold_search.py",
         old="refit=search.refit is True,",
         new="refit=False,",
         tests=("search/test_threshold_search.py::test_a_refit_is_composed",),
@@ -349,7 +349,7 @@ MUTANTS = {
     ),
     "all released at the price of the best": Mutant(
         mistake="Every run's score is released and charged as the best of K.",
-        file="search/strategies/base.py",
+        file="search/_strategy.py",
         old="return compose(*[one_run] * number)",
         new='return best_of(one_run, __import__("sklearn_dpsearch").privacy.Fixed(number))',
         tests=("search/test_runs.py::test_all_runs_released_cost_their_composition",),
@@ -374,7 +374,7 @@ MUTANTS = {
     ),
     "walk not composed": Mutant(
         mistake="The same for the walk over thresholds.",
-        file="search/threshold_search/doubling.py",
+        file="search/doubling.py",
         old="            Component(name=name, guarantee=walk),\n",
         new="",
         tests=("search/test_threshold_search.py::test_the_walk_costs_its_worst_case_and_one_training",),
@@ -399,7 +399,7 @@ MUTANTS = {
     # --- a subset, parts, thresholds ------------------------------------------------------------------------------
     "subset of fixed size": Mutant(
         mistake="The tuning subset has a fixed number of records, so that one record more moves another.",
-        file="search/subset_search/members.py",
+        file="search/random_subset.py",
         old="joins: np.ndarray = bernoulli(n_samples, fraction, random_bytes)",
         new=(
             "joins = np.argsort(np.frombuffer(random_bytes(8 * n_samples), np.uint64)).argsort() "
@@ -410,21 +410,21 @@ MUTANTS = {
     ),
     "subset that is known": Mutant(
         mistake="The tuning subset is the first records.",
-        file="search/subset_search/members.py",
+        file="search/random_subset.py",
         old="joins: np.ndarray = bernoulli(n_samples, fraction, random_bytes)",
         new="joins = np.arange(n_samples) < fraction * n_samples",
         tests=("search/test_subset_search.py::test_every_record_joins_by_a_coin_of_its_own",),
     ),
     "subset used twice": Mutant(
         mistake="The final model trains on all records and is charged for the rest.",
-        file="search/subset_search/search.py",
+        file="search/subset_search.py",
         old='records = numbers_where(~joins) if self.search.train_on == "rest" else all_numbers(n_samples)',
         new="records = all_numbers(n_samples)",
         tests=("search/test_subset_search.py::test_all_candidates_share_one_subset_and_the_final_model_sees_the_rest",),
     ),
     "drawn size instead of the expected one": Mutant(
         mistake="Models are told how many records the subset really holds.",
-        file="search/subset_search/search.py",
+        file="search/subset_search.py",
         old="expected=sizes.tune if tells else None,",
         new="expected=float(joins.sum()) if tells else None,",
         tests=("search/test_subset_search.py::test_models_are_told_the_expected_numbers",),
@@ -432,7 +432,7 @@ MUTANTS = {
     ),
     "drawn number of scores": Mutant(
         mistake="A score on the subset is divided by the number of records that it holds.",
-        file="search/subset_search/search.py",
+        file="search/subset_search.py",
         old='        if relation == "replace_one":  # the subset counts as known\n',
         new='        if relation in ("replace_one", "zero_out"):\n',
         tests=(
@@ -441,7 +441,7 @@ MUTANTS = {
     ),
     "estimators that count their records": Mutant(
         mistake="Amplification by a subset for an estimator that uses how many records it is given.",
-        file="search/subset_search/cost.py",
+        file="search/random_subset.py",
         old='return relation != "zero_out" or told_its_size',
         new="return True",
         tests=(
@@ -450,14 +450,14 @@ MUTANTS = {
     ),
     "scores on the rest for nothing": Mutant(
         mistake="Records of the rest are scored, and charged for the final training alone.",
-        file="search/subset_search/cost.py",
+        file="search/random_subset.py",
         old="total = spend(search(trained(1)), validate=validate, validated_share=share)",
         new="total = spend(search(trained(1)))",
         tests=("search/test_subset_validated.py::test_the_total_is_that_of_theorem_four",),
     ),
     "scores on the records that trained": Mutant(
         mistake="Candidates are scored on the subset that trained them, and charged for scores on the rest.",
-        file="search/subset_search/members.py",
+        file="search/random_subset.py",
         old="return joins, [(members, others)]",
         new="return joins, [(members, members)]",
         tests=("search/test_subset_validated.py::test_all_of_the_subset_trains_and_all_others_are_scored",),
@@ -593,14 +593,14 @@ MUTANTS = {
     ),
     "refit charged like a candidate": Mutant(
         mistake="The refit loses more than the candidates, and is charged like one of them.",
-        file="search/strategies/base.py",
+        file="search/_strategy.py",
         old='Component(name="refit of the winner on all records", guarantee=final.worst)',
         new='Component(name="refit of the winner on all records", guarantee=promises.worst)',
         tests=("search/test_subset_validated.py::test_a_refit_may_lose_more_or_less_than_the_candidates",),
     ),
     "warm start with the candidates' noise": Mutant(
         mistake="A final training that starts from the winner keeps the winner's noise.",
-        file="search/subset_search/search.py",
+        file="search/subset_search.py",
         old="        changed |= {name: new for name, new in job.recipe.settings.items() if known.get(name) != new}\n",
         new="",
         tests=("search/test_subset_validated.py::test_a_warm_start_goes_on_with_the_final_noise",),
@@ -614,7 +614,7 @@ MUTANTS = {
     ),
     "utilities without bounds": Mutant(
         mistake="Scores beyond [0, 1] enter a utility whose sensitivity supposes that there are none.",
-        file="search/execution/candidate_utilities.py",
+        file="search/sample_and_aggregate.py",
         old="math.floor(min(max(found, 0.0), 1.0) * RESOLUTION)",
         new="math.floor(found * RESOLUTION)",
         tests=("search/test_grid_search.py::test_utilities_are_exact_fractions_in_the_unit_interval",),
@@ -622,7 +622,7 @@ MUTANTS = {
     ),
     "sensitivity of one part too small": Mutant(
         mistake="A changed record is said to move a utility by half of what it does.",
-        file="search/execution/candidate_utilities.py",
+        file="search/sample_and_aggregate.py",
         old="    return Fraction(1, n_parts)\n",
         new="    return Fraction(1, 2 * n_parts)\n",
         tests=("search/test_grid_search.py::test_one_record_moves_no_utility_by_more_than_one_part",),
@@ -637,7 +637,7 @@ MUTANTS = {
     ),
     "stop probability not kept": Mutant(
         mistake="A search that stops at a threshold never gives up by itself.",
-        file="search/threshold_search/search.py",
+        file="search/threshold_search.py",
         old="        while not bernoulli(self.stop, bits):\n            number += 1\n",
         new="        number = 200\n",
         tests=("search/test_threshold_search.py::test_the_chance_of_nothing_is_that_of_the_coin",),
@@ -721,7 +721,7 @@ MUTANTS = {
     ),
     "kept candidate in the caller's hands": Mutant(
         mistake="What a round has kept is handed out, and trained as the caller has changed it meanwhile.",
-        file="search/threshold_search/rounds.py",
+        file="search/doubling.py",
         old="shown = None if self._kept is None else own_copy(self._kept)",
         new="shown = self._kept",
         tests=(
@@ -730,7 +730,7 @@ MUTANTS = {
     ),
     "private records as public ones": Mutant(
         mistake="fit(X, y, X_public=X): candidates are scored on private records without noise.",
-        file="search/planning/first_look.py",
+        file="search/planning/checks.py",
         old="    return public is private or (arrays and np.may_share_memory(public, private))\n",
         new="    return False\n",
         tests=("search/test_first_look.py::test_public_data_that_is_none",),
@@ -825,7 +825,7 @@ MUTANTS = {
     ),
     "a weight for all": Mutant(
         mistake="A weight that is one number for all records is accepted without a word.",
-        file="search/planning/arguments.py",
+        file="search/planning/checks.py",
         old="        return value is not None\n",
         new="        return False\n",
         tests=("search/test_migration.py::test_weights_of_whatever_kind_need_a_declared_guarantee",),
@@ -881,7 +881,7 @@ MUTANTS = {
     ),
     "a bar over candidates": Mutant(
         mistake="A progress bar counts the runs of a random search, and shows K.",
-        file="search/strategies/base.py",
+        file="search/_strategy.py",
         old="            progress.secret_runs()\n",
         new='            progress.public_runs("tuning", len(candidates))\n',
         tests=("search/test_progress.py::test_what_is_shown_is_the_same_for_one_run_and_for_forty",),
@@ -896,7 +896,7 @@ MUTANTS = {
     ),
     "no last line after failures": Mutant(
         mistake="The training that follows is announced only if a candidate worked: why there is no model shows.",
-        file="search/subset_search/search.py",
+        file="search/subset_search.py",
         old="        progress.last_training()  # also",
         new="        if tuned is not None:\n            progress.last_training()  # also",
         tests=("search/test_progress.py::test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail",),
@@ -935,7 +935,7 @@ MUTANTS = {
     # --- what is told -----------------------------------------------------------------------------------------------
     "what is released is not all named": Mutant(
         mistake="The statement of a threshold search does not name found_ and best_score_std_ among what it releases.",
-        file="search/threshold_search/search.py",
+        file="search/threshold_search.py",
         old='    shows = ("best_score_std_", "found_")\n',
         new="",
         tests=("search/test_html_repr.py::test_the_statement_names_what_is_released_and_nothing_else",),

@@ -22,7 +22,7 @@ from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError, PureDP
 from sklearn_dpsearch.scoring import private_scorer
 from sklearn_dpsearch.scoring.r2 import R2Scorer
-from sklearn_dpsearch.search.planning.first_look import first_look
+from sklearn_dpsearch.search.planning.checks import first_look
 
 from .toys import Bounded, NoisyCentroids, search_of, two_blobs
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from . import forked
+from ..search import forked
 
 #: Three children are forked in each.
 ROUNDS = 8 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 2

@@ -27,8 +27,8 @@ from sklearn_dpsearch.privacy import (
     noisy_max,
 )
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
-from sklearn_dpsearch.search.execution import candidate_utilities as _utilities
-from sklearn_dpsearch.search.strategies import sample_and_aggregate as _aggregated
+from sklearn_dpsearch.search import sample_and_aggregate as _aggregated
+from sklearn_dpsearch.search import sample_and_aggregate as _utilities
 
 from .toys import NoisyCentroids, RandomizedResponse, Untouchable, some_labels, two_blobs
 from .utilities_toys import (

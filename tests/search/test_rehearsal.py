@@ -19,7 +19,7 @@ from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 from sklearn_dpsearch.scoring import get_private_scorer, private_scorer
 from sklearn_dpsearch.search._synthetic_records import made_up
-from sklearn_dpsearch.search.planning.first_look import first_look
+from sklearn_dpsearch.search.planning.checks import first_look
 
 from .toys import NoisyCentroids, two_blobs
 

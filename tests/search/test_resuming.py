@@ -31,9 +31,9 @@ from sklearn_dpsearch._disk.store import DIGEST, KeyedFile, Store, place
 from sklearn_dpsearch.privacy import BudgetExceededError, PrivacyError
 from sklearn_dpsearch.search import _resuming
 from sklearn_dpsearch.search._base import RELEASED
+from sklearn_dpsearch.search._strategy import BestOfStrategy
 from sklearn_dpsearch.search.execution.job import Finished
 from sklearn_dpsearch.search.planning.plan import FROM_A_SECRET
-from sklearn_dpsearch.search.strategies.base import BestOfStrategy
 
 from .toys import NoisyCentroids, holds_a_release_alone, two_blobs
 

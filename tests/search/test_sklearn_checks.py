@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import PureDP
 from sklearn_dpsearch.scoring.r2 import R2Scorer
-from sklearn_dpsearch.search.subset_search import members
+from sklearn_dpsearch.search import random_subset as members
 
 from .toys import NoisyCentroids, doubling
 

@@ -15,8 +15,8 @@ from sklearn_dpsearch import DPSubsetSearchCV
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import Fixed, PureDP
 from sklearn_dpsearch.scoring.noise import DiscreteLaplaceNoise
-from sklearn_dpsearch.search.subset_search import members as subset_members
-from sklearn_dpsearch.search.subset_search import search as _subset
+from sklearn_dpsearch.search import random_subset as subset_members
+from sklearn_dpsearch.search import subset_search as _subset
 
 from ..audit.toys import PUBLIC, answer_low
 from .toys import RandomizedResponse

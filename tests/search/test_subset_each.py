@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from sklearn_dpsearch.privacy import GaussianDP, Geometric, PureDP, best_of, compose, subset_then_train
 from sklearn_dpsearch.scoring import make_private_scorer
-from sklearn_dpsearch.search.subset_search.cost import each_is_cheap
+from sklearn_dpsearch.search.random_subset import each_is_cheap
 
 from .subset_toys import IDS, SEEN, Told, Watching, search, watched, y
 

@@ -26,7 +26,7 @@ from sklearn_dpsearch.privacy import (
     subset_then_train,
 )
 from sklearn_dpsearch.scoring import make_private_scorer
-from sklearn_dpsearch.search.subset_search import members
+from sklearn_dpsearch.search import random_subset as members
 
 from .subset_toys import IDS, SEEN, Told, Watching, search, watched
 from .toys import NoisyCentroids, two_blobs

@@ -20,7 +20,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.scoring import make_private_scorer
 from sklearn_dpsearch.scoring.noise import DiscreteLaplaceNoise
-from sklearn_dpsearch.search.subset_search.cost import share_at_no_cost
+from sklearn_dpsearch.search.random_subset import share_at_no_cost
 
 from .subset_toys import IDS, SEEN, Told, Watching, search, watched, y
 

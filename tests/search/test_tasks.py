@@ -8,8 +8,8 @@ import pytest
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import Geometric
+from sklearn_dpsearch.search import threshold_search as _threshold
 from sklearn_dpsearch.search.execution.workers import Threads, block_sizes, dealt, number_of_tasks
-from sklearn_dpsearch.search.threshold_search import search as _threshold
 
 from .toys import NoisyCentroids, two_blobs
 

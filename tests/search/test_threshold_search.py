@@ -30,25 +30,17 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.mechanisms.doubling_walk import AboveThreshold
 from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds
+from sklearn_dpsearch.search import doubling as _doubling
+from sklearn_dpsearch.search import threshold_search as _threshold
+from sklearn_dpsearch.search.doubling import PrivateWalk, Rounds
 from sklearn_dpsearch.search.execution.job import Job
-from sklearn_dpsearch.search.threshold_search import doubling as _doubling
-from sklearn_dpsearch.search.threshold_search import search as _threshold
-from sklearn_dpsearch.search.threshold_search.rounds import PrivateWalk, Rounds
 from tests.audit.toys import LOUD as LOUD_8
 from tests.audit.toys import PUBLIC, answer_low
 from tests.audit.toys import QUIET as QUIET_8
 from tests.privacy.threshold_rounds import STEPS, one_round
 
 from .toys import NoisyCentroids, RandomizedResponse, Untouchable, doubling, some_labels, two_blobs
-from .utilities_toys import (
-    LABELS,
-    LOUD,
-    QUIET,
-    Adversary,
-    Seeing,
-    by_label,
-    seen,
-)
+from .utilities_toys import LABELS, LOUD, QUIET, Adversary, Seeing, by_label, seen
 
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = pytest.mark.usefixtures("unrehearsed")

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sklearn_dpsearch.privacy import PureDP
-from sklearn_dpsearch.search._public_work import in_the_open
-from sklearn_dpsearch.search.execution.candidate_utilities import utilities_of
+from sklearn_dpsearch.search._rehearsal import in_the_open
 from sklearn_dpsearch.search.execution.job import Job, Split
+from sklearn_dpsearch.search.sample_and_aggregate import utilities_of
 
 from .toys import RandomizedResponse
 

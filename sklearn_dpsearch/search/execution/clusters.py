@@ -188,13 +188,15 @@ def connection_of(client: Any) -> Callable[..., Any]:
     PrivacyError
         For a cluster that other processes cannot reach.
     """
+    from distributed import Client
+
     address = client.scheduler.address
     if address.startswith("inproc:"):
         raise PrivacyError(
             f"Found a Dask cluster inside of this process ({address.partition('/')[0]}): private work is done in a "
             "process of its own, which cannot reach it. Use LocalCluster(processes=True), or n_jobs without Dask."
         )
-    return partial(type(client), address=address, security=client.security)
+    return partial(Client, address=address, security=client.security)
 
 
 def _dask_of(backend: Any) -> Callable[[int], AbstractContextManager[Workers]]:

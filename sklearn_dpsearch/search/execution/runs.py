@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._process import reseed
+from ..._process.progress import Progress
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.release_sum import release_sum
 from ...scoring import PrivateScorer
@@ -22,7 +23,6 @@ from .._records import take
 from .._types import Candidate, Seed
 from .job import Job
 from .models import all_fitted, fitted, fresh, releasable, released_in_the_open, spawned
-from .progress import Progress
 from .randomness import random_bits
 from .workers import attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks
 

@@ -13,22 +13,21 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ...privacy import Guarantee, until_above
-from ...privacy.mechanisms.exact_sampling import bernoulli
-from ...scoring.validation import all_numbers, validation_for
-from .._base import BasePrivateSearch
-from .._records import n_records
-from .._types import Candidate, Distributions
-from ..execution.job import Job, Outcome
-from ..execution.models import fresh, train_last
-from ..execution.progress import Progress
-from ..execution.randomness import Randomness, entropy_of
-from ..execution.runs import run_until
-from ..planning.arguments import MOST_RUNS
-from ..planning.plan import Facts, Plan
-from ..strategies.base import CostOfRuns, Strategy, drawn_candidates
-from .doubling import Doubling, DoublingStrategy
-from .rounds import Batch, RoundRelease, steps_of_walk
+from .._process.progress import Progress
+from ..privacy import Guarantee, until_above
+from ..privacy.mechanisms.exact_sampling import bernoulli
+from ..scoring.validation import all_numbers, validation_for
+from ._base import BasePrivateSearch
+from ._records import n_records
+from ._strategy import CostOfRuns, Strategy, drawn_candidates
+from ._types import Candidate, Distributions
+from .doubling import Batch, Doubling, DoublingStrategy, RoundRelease, steps_of_walk
+from .execution.job import Job, Outcome
+from .execution.models import fresh, train_last
+from .execution.randomness import Randomness, entropy_of
+from .execution.runs import run_until
+from .planning.checks import MOST_RUNS
+from .planning.plan import Facts, Plan
 
 
 @dataclass(eq=False, repr=False)

@@ -9,25 +9,24 @@ from typing import Any
 
 from sklearn.metrics import check_scoring
 
-from ...adapters import Adapter, adapter_for
-from ...adapters.refusals import refuse_steps
-from ...privacy import Guarantee, PrivacyError, compose
-from ...privacy._cached_property import cached_property
-from ...privacy.spent import Component
-from ...privacy.statement.release import Release
-from ...scoring import PrivateScorer, get_private_scorer
-from ...scoring.scored_run import search_guarantee
-from ...scoring.validation import Exposure
-from .._types import Candidate, Distributions, Parameters, Scorer, Seed
-from ..execution.job import Job, Outcome, Split
-from ..execution.progress import Progress
-from ..execution.randomness import Randomness
-from ..execution.runs import Run, in_the_open, run_all, run_best
-from ..planning.default_spaces import AUTO, own_space
-from ..planning.families import Families, families_of, kinds_of
-from ..planning.plan import Facts, Plan, notes_of
-from ..planning.space import Space
-from ..planning.space_guarantee import SpaceGuarantee
+from .._process.progress import Progress
+from ..adapters import Adapter, adapter_for
+from ..adapters.refusals import refuse_steps
+from ..privacy import Guarantee, PrivacyError, compose
+from ..privacy._cached_property import cached_property
+from ..privacy.spent import Component
+from ..privacy.statement.release import Release
+from ..scoring import PrivateScorer, get_private_scorer
+from ..scoring.scored_run import search_guarantee
+from ..scoring.validation import Exposure
+from ._types import Candidate, Distributions, Parameters, Scorer, Seed
+from .execution.job import Job, Outcome, Split
+from .execution.randomness import Randomness
+from .execution.runs import Run, in_the_open, run_all, run_best
+from .planning.families import Families, families_of, kinds_of
+from .planning.plan import Facts, Plan, notes_of
+from .planning.space import AUTO, Space, own_space
+from .planning.space_guarantee import SpaceGuarantee
 
 #: Attributes of every fit that ends with a model.
 ALWAYS = ("best_params_", "best_index_", "best_score_", "cv_results_", "scorer_", "n_splits_")

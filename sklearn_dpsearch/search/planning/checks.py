@@ -1,4 +1,4 @@
-"""Checks from public facts before a private record is used: a fit that cannot succeed spends nothing.
+"""Checks of arguments and public facts before a private record is used: a fit that cannot succeed spends nothing.
 
 Public are shapes, kinds of numbers and labels, declared classes and bounds, names and parameters. Records are private.
 What these checks do not find, a rehearsal finds.
@@ -6,22 +6,84 @@ What these checks do not find, a rehearsal finds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import get_tags, indexable
+from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_consistent_length
 
 from ...data.columns import is_frame
 from ...data.labels import NUMBERS, TEXT, check_kind
 from ...data.lists import is_list
-from ...privacy import LeakingEstimatorError, PrivacyError
+from ...privacy import CountDistribution, LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
 from .._records import how_to_wrap, kind_of, n_records, parameter, records_for, steps_of, targets_for
 from .._types import Parameters, Scorer
+
+#: Mean number of runs from which a search counts as a typing error: the number of runs is never cut later.
+MOST_RUNS = 10**6
+#: Budgets below it are not private but meaningless: halves and shares of them would no longer be numbers.
+SMALLEST_BUDGET = 1e-100
+
+BUDGET = [None, Interval(numbers.Real, SMALLEST_BUDGET, None, closed="left")]
+DELTA = [None, Options(numbers.Real, {0}), Interval(numbers.Real, SMALLEST_BUDGET, 1, closed="left")]
+RUNS = [Interval(numbers.Real, 1, MOST_RUNS, closed="both"), CountDistribution]
+PARTS = [None, Interval(numbers.Integral, 2, 10**6, closed="both")]
+
+
+def check_estimator(found: Any) -> None:
+    """Raise for a class, where an object is needed."""
+    if isinstance(found, type):
+        name = found.__name__
+        raise TypeError(f"Found the class {name} as estimator; an object is needed. Write {name}(...).")
+
+
+def check_mean(n_iter: Any) -> None:
+    """Raise for a distribution of the number of runs that would run for ever."""
+    if isinstance(n_iter, CountDistribution) and n_iter.mean > MOST_RUNS:
+        raise ValueError(
+            f"Found n_iter={n_iter!r}, so {n_iter.mean:g} runs on average; at most {MOST_RUNS} are drawn. Give a "
+            "smaller mean, or a capped distribution, e.g. Geometric(100).capped(1000)."
+        )
+
+
+# --- parameters of ``fit`` --------------------------------------------------------------------------------------------
+
+
+def is_per_record(name: str, value: Any) -> bool:
+    """Return whether a parameter of ``fit`` may hold a value for each record; sample weights always may."""
+    if name.rpartition("__")[2] == "sample_weight":
+        return value is not None
+    return hasattr(value, "__len__") and not isinstance(value, (str, dict))
+
+
+# --- values inside of arguments ---------------------------------------------------------------------------------------
+
+
+def nested(estimator: Any) -> Iterable[Any]:
+    """Value of every parameter, at any depth, and of entries in lists of named steps; a class has no parameters."""
+    known = hasattr(estimator, "get_params") and not isinstance(estimator, type)
+    for value in estimator.get_params(deep=False).values() if known else ():
+        steps = value if isinstance(value, list) else []
+        for part in [value, *(step[1] for step in steps if isinstance(step, tuple) and len(step) > 1)]:
+            yield part
+            yield from nested(part)
+
+
+def values_of(space: object) -> Iterable[Any]:
+    """Value of every entry in the lists of a space."""
+    for dictionary in [space] if isinstance(space, Mapping) else space if isinstance(space, list) else []:
+        for values in dictionary.values() if isinstance(dictionary, Mapping) else ():
+            if isinstance(values, (list, tuple)):
+                yield from values
+
+
+# --- public facts of the data -----------------------------------------------------------------------------------------
 
 #: Kinds that neither records nor targets may have.
 REFUSED = {

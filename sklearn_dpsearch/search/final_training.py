@@ -9,13 +9,13 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from ...adapters.adapter import ExtrapolationRule
-from ...errors import did_you_mean
-from ...privacy import PrivacyError
-from .._records import with_parameters
-from .._types import Candidate, Extrapolate
-from ..planning.plan import Plan
-from ..planning.space_guarantee import SpaceGuarantee
+from ..adapters.adapter import ExtrapolationRule
+from ..errors import did_you_mean
+from ..privacy import PrivacyError
+from ._records import with_parameters
+from ._types import Candidate, Extrapolate
+from .planning.plan import Plan
+from .planning.space_guarantee import SpaceGuarantee
 
 WORDS = ("linear", "keep")
 

@@ -11,36 +11,40 @@ from typing import Any, ClassVar, Literal
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ...errors import did_you_mean
-from ...privacy import CountDistribution, Fixed, Guarantee, PrivacyError
-from ...privacy._types import Neighboring
-from ...privacy.count_distributions.distributions import as_count_distribution
-from ...scoring.validation import Fold, Validation, all_numbers, numbers_where
-from .._base import BasePrivateSearch
-from .._records import with_parameters
-from .._types import Candidate, Distributions, Extrapolate, Seed
-from ..execution.job import FinalTraining, Job, Outcome, Split
-from ..execution.models import fitted, fresh, ready, released_in_the_open, spawned, train_last
-from ..execution.progress import Progress
-from ..execution.randomness import Randomness
-from ..execution.runs import Run, in_the_open
-from ..planning.arguments import RUNS
-from ..planning.families import Families, families_of
-from ..planning.plan import Facts, Plan, runs_of
-from ..strategies.base import BestOfStrategy
-from .cost import (
+from .._process.progress import Progress
+from ..errors import did_you_mean
+from ..privacy import CountDistribution, Fixed, Guarantee, PrivacyError
+from ..privacy._types import Neighboring
+from ..privacy.count_distributions.distributions import as_count_distribution
+from ..scoring.validation import Fold, Validation, all_numbers, numbers_where
+from ._base import BasePrivateSearch
+from ._records import with_parameters
+from ._strategy import BestOfStrategy
+from ._types import Candidate, Distributions, Extrapolate, Seed
+from .execution.job import FinalTraining, Job, Outcome, Split
+from .execution.models import fitted, fresh, ready, released_in_the_open, spawned, train_last
+from .execution.randomness import Randomness
+from .execution.runs import Run, in_the_open
+from .final_training import Sizes, carried_over, changes, check_kept, check_rules, warm_start_name
+from .planning.checks import RUNS
+from .planning.families import Families, families_of
+from .planning.plan import Facts, Plan, runs_of
+from .random_subset import (
     FACTOR_AT_NO_COST,
     FACTOR_OF_SCORES,
     ON,
     USUAL,
     CostOfSubset,
+    InSubset,
+    OnTheRest,
+    check_handful,
     default_fraction,
     each_is_cheap,
+    members_of,
+    most_members,
     secret_membership,
     share_at_no_cost,
 )
-from .final_training import Sizes, carried_over, changes, check_kept, check_rules, warm_start_name
-from .members import InSubset, OnTheRest, check_handful, members_of, most_members
 
 
 @dataclass(eq=False, repr=False)

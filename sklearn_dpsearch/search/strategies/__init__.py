@@ -1,1 +1,0 @@
-"""Strategies: what differs between searches. Here is what several searches share."""
