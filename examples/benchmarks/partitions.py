@@ -2,6 +2,7 @@
 
     python examples/benchmarks/partitions.py            # 200,000 records: a smoke test
     python examples/benchmarks/partitions.py --full     # 10,000,000 records of 10 columns: some minutes
+    python examples/benchmarks/partitions.py --search   # a subset search; with --full of as many records
 
 The records are made up by the workers, in partitions of 250,000. Bytes of a round are what is pickled: calls to each
 worker, and sums from each. Memory is the resident memory of a process, with the libraries in it, before the fit and in
@@ -20,9 +21,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import psutil
-from dask import delayed
+from dask import dataframe, delayed
 from distributed import Client, LocalCluster
 
+from sklearn_dpsearch import DPSubsetSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.boosting.partitions import PartitionedRecords
 
@@ -117,12 +119,33 @@ def main(n: int, part: int, rounds: int) -> None:
     print(f"one process with all records: weights the same bit for bit: {same}")
 
 
+def search(n: int, part: int, rounds: int) -> None:
+    """Time and memory of a subset search, about 4 % of whose records leave their workers."""
+    sizes = [part] * (n // part)
+    table = dataframe.from_map(made_up, sizes, range(len(sizes)), meta=made_up(1, 0))
+    boosting = DPGradientBoostingClassifier(SCHEMA, target="y", max_iter=rounds)
+    shared = {"epsilon": 1.0, "delta": 1e-9, "subset_fraction": 0.02, "cv": 0.02}
+    with (
+        LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        began = time.perf_counter()
+        found = DPSubsetSearchCV(boosting, {"prior_factor": [0.5, 1.0, 2.0]}, n_iter=5, **shared).fit(table, "y")
+        seconds, workers = time.perf_counter() - began, client.run(resident)
+    test = made_up(100_000, len(sizes))
+    print(f"search over {n:,} records, {len(sizes)} partitions, {WORKERS} workers, {rounds} rounds: {seconds:.0f} s")
+    print(f"accuracy on others {found.score(test, test['y']):.4f}; {found.best_params_}")
+    print(f"memory: workers {[f'{one:.0f} MB' for one in workers.values()]}, this process {resident():.0f} MB")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--rounds", type=int, default=None)
+    parser.add_argument("--search", action="store_true")
     given = parser.parse_args()
+    run = search if given.search else main
     if given.full:
-        main(10**7, 250_000, given.rounds or 60)
+        run(10**7, 250_000, given.rounds or 60)
     else:
-        main(200_000, 50_000, given.rounds or 10)
+        run(200_000, 50_000, given.rounds or 10)
