@@ -4,7 +4,6 @@
     python examples/benchmarks/large_data.py --of-one-fit   # 1,000,000 × 20 and 10,000,000 × 10: searches ÷ one fit
     python examples/benchmarks/large_data.py --full     # up to 10,000,000 records (2 GB) and 1,000 candidates: an hour
     python examples/benchmarks/large_data.py --speed    # what it costs to read batches from the file, too
-    python examples/benchmarks/large_data.py --stated   # ε of one fit on 10,000,000 records: seconds, no records
 
 Records are 50 features in single precision in a ``numpy.memmap``; the model is ``DPLogisticRegression``, one epoch.
 Searches ÷ one fit are measured over ``DPGradientBoostingClassifier`` too. A search without any work of its own would
@@ -41,8 +40,7 @@ from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier
 from sklearn_dpsearch.nets import records as training_records
-from sklearn_dpsearch.privacy import Fixed, RenyiDP
-from sklearn_dpsearch.privacy.guarantees.values import ORDERS
+from sklearn_dpsearch.privacy import Fixed
 
 FEATURES, BUDGET = 50, {"epsilon": 1.0, "delta": 1e-8}
 #: Records and columns of searches ÷ one fit.
@@ -98,8 +96,6 @@ MODELS = {
     "boosting": ("boosting, one training", ("boosting, random", "boosting, subset")),
 }
 
-#: Noise multipliers, records in a batch, and epochs of fits on 10,000,000 records whose ε is printed.
-NOISE, BATCHES, EPOCHS = (0.5, 0.6, 0.8, 1.0), (256, 1024, 4096), 10
 FEW = ["one training", "random", "RandomizedSearchCV"]
 
 
@@ -216,25 +212,6 @@ def of_one_fit(folder: Path, shapes: Sequence[tuple[int, int]], models: Sequence
                 print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 
 
-def stated(number: int = 10_000_000) -> None:
-    """A row for each training on the records: ε of its privacy loss distribution, and of its Rényi curve alone."""
-    delta = BUDGET["delta"]
-    print(f"| noise multiplier | batch | steps | epsilon at delta = {delta:g} | Rényi alone |")
-    print("|---" * 5 + "|")
-    for noise in NOISE:
-        for batch in BATCHES:
-            net = clone(NET).set_params(noise_multiplier=noise, sample_rate=batch / number, max_epochs=EPOCHS)
-            promise = net.privacy_guarantee(number)
-            curve = RenyiDP(orders=ORDERS, epsilons=promise.renyi(ORDERS), neighboring=promise.neighboring)
-            epsilon, alone = (numbers_up(one.epsilon_at(delta)) for one in (promise, curve))
-            print(f"| {noise:g} | {batch} | {promise.steps:,} | {epsilon} | {alone} |")
-
-
-def numbers_up(epsilon: float) -> str:
-    """Three digits after the point, rounded up."""
-    return f"{np.ceil(epsilon * 1000) / 1000:.3f}"
-
-
 def speed(folder: Path, number: int) -> None:
     """Processor time of a training whose records stay in their file, in that of one that reads them once."""
     X, y = records(folder, number, FEATURES)
@@ -256,14 +233,11 @@ def main() -> None:
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--of-one-fit", action="store_true", help="searches ÷ one fit, at full size, and no more")
     parser.add_argument("--speed", action="store_true")
-    parser.add_argument("--stated", action="store_true", help="ε of one fit on 10,000,000 records, without any")
     parser.add_argument("--measure", nargs=5, metavar=("FOLDER", "WAY", "RECORDS", "COLUMNS", "K"), help="one number")
     given = parser.parse_args()
     if given.measure:
         folder, way, *numbers = given.measure
         return measure(Path(folder), way, *map(int, numbers))
-    if given.stated:
-        return stated()
     if not Path("/proc/self/status").exists():
         return print("Memory is read from /proc/self/status, which this system does not have.")
     sizes = (10_000, 100_000, 1_000_000, 10_000_000) if given.full else (20_000,)
