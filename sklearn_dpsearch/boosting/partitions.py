@@ -25,7 +25,7 @@ from .._process import in_fixed_words
 from .._process.containment import STOPPED, TrainingStoppedError
 from ..data.columns import NoNumberError, is_frame, is_of_dask, names_of
 from ..data.labels import as_array, column_of, numbers_of
-from ..data.persons import missing_among
+from ..data.persons import missing_among, name_of
 from ..errors import PrivacyError, not_once
 from ..preprocessing.ranges import NumberRange
 from .cells import Partition
@@ -160,7 +160,7 @@ class Reading:
         if persons is None:
             return np.empty(0, np.uint64)
         names = column_of(as_array(persons))
-        known = set(names[~missing_among(names)].tolist())
+        known = set(map(name_of, names[~missing_among(names)].tolist()))
         if not all(isinstance(name, (str, int, float)) for name in known):
             raise TypeError("Found names of persons that are neither numbers nor texts, which partitions need.")
         texts = (f"'{name}" if isinstance(name, str) else repr(name) if name % 1 else str(int(name)) for name in known)

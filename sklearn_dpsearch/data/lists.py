@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 FLAGS = {"true": True, "false": False}
+#: Text of a whole number.
+WHOLE = re.compile(r"\s*[+-]?[0-9]+(\.0*)?\s*")
 #: Depth from which lists in lists are missing values: one may hold itself.
 DEEPEST = 5
 
@@ -111,11 +114,16 @@ def _unlike(name: str) -> ValueError:
 
 
 def places_of(values: Sequence[Any], places: dict[Any, int], unknown: int) -> NDArray[np.intp]:
-    """Place of each value; ``unknown`` for values that have none, and for those that cannot be looked up."""
+    """Place of each value, or of the number that it says; ``unknown`` for others, also if they cannot be looked up."""
     try:
-        return np.fromiter(map(places.get, values, itertools.repeat(unknown)), np.intp, len(values))
+        found = np.fromiter(map(places.get, values, itertools.repeat(unknown)), np.intp, len(values))
     except Exception:  # not hashable, or not comparable
-        return np.fromiter((_place(value, places, unknown) for value in values), np.intp, len(values))
+        found = np.fromiter((_place(value, places, unknown) for value in values), np.intp, len(values))
+    if not all(isinstance(known, str) for known in places):
+        for place in np.flatnonzero(found == unknown).tolist():
+            if isinstance(values[place], str):
+                found[place] = _place(said_by(values[place]), places, unknown)
+    return found
 
 
 def _place(value: Any, places: dict[Any, int], unknown: int) -> int:
@@ -130,15 +138,23 @@ def number_of(value: Any) -> float:
     try:
         if isinstance(value, (complex, np.complexfloating, np.ndarray)):  # a warning would tell of the entry
             return math.nan
-        return float(read_text(value) if isinstance(value, str) else _alone(value))
+        return float(FLAGS.get(value.strip().lower(), value) if isinstance(value, str) else _alone(value))
     except Exception:  # any failure means no number: an error would reveal the entry
         return math.nan
 
 
-def read_text(text: str) -> Any:
-    """Read a flag or a number from text, which CSV readers return if another entry of the column is text."""
+def said_by(text: str) -> Any:
+    """Flag or number that a text says, a whole one exactly; else the text.
+
+    Readers of CSV make text of some entries of a column, and numbers of others, if one entry is no number.
+    """
     flag = FLAGS.get(text.strip().lower())
-    return float(text) if flag is None else flag
+    if flag is not None:
+        return flag
+    try:
+        return int(text.partition(".")[0]) if WHOLE.fullmatch(text) else float(text)
+    except ValueError:
+        return text
 
 
 def _plain(label: Any) -> Any:

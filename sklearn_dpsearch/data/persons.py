@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .labels import as_array, column_of
+from .lists import WHOLE, said_by
 
 #: Code of the person of each record.
 PersonCodes = NDArray[np.int64]
@@ -20,8 +21,8 @@ def persons_in(groups: Any, n_samples: int) -> PersonCodes:
     Parameters
     ----------
     groups : array-like of shape (n_samples,)
-        Numbers, texts, or other values with a hash, equal for records of one person. None, nan, NaT and pandas' NA are
-        missing.
+        Numbers, texts, or other values with a hash, equal for records of one person; a whole number in text is that
+        number. None, nan, NaT and pandas' NA are missing.
     n_samples : int
 
     Raises
@@ -85,14 +86,19 @@ def _is_missing(name: Any) -> bool:
         return True
 
 
+def name_of(value: Any) -> Any:
+    """Name of a person, which is the same for a whole number and for a text that says it."""
+    return said_by(value) if type(value) is str and WHOLE.fullmatch(value) else value
+
+
 def _equal(values: NDArray[Any]) -> PersonCodes:
     """Codes that are the same for equal values."""
     if values.dtype.kind in "biufmM":
         return np.unique(values, return_inverse=True)[1].astype(np.int64, copy=False)
     codes: dict[Any, int] = {}
-    names = values.tolist()
+    names = map(name_of, values.tolist())
     try:
-        return np.fromiter((codes.setdefault(name, len(codes)) for name in names), np.int64, len(names))
+        return np.fromiter((codes.setdefault(name, len(codes)) for name in names), np.int64, len(values))
     except Exception:
         pass
     # outside of the handler: a chained error would quote an entry

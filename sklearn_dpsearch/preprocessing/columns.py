@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.lists import number_of, objects, places_of, read_text
+from ..data.lists import number_of, objects, places_of
 
 Array = NDArray[np.float64]
 
@@ -144,11 +144,8 @@ class Choice(Column):
 
     def places(self, values: NDArray[Any]) -> NDArray[np.intp]:
         """Place of each value among the values of the schema, shape (n,)."""
-        places, given = {value: place for place, value in enumerate(self.values)}, values.tolist()
-        found = places_of(given, places, len(places))
-        for place in np.flatnonzero(found == len(places)):
-            found[place] = _place_of_text(given[place], places)
-        return found
+        places = {value: place for place, value in enumerate(self.values)}
+        return places_of(values.tolist(), places, len(places))
 
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
         for value in (*self.values, *([UNKNOWN] if detail.indicators else [])):
@@ -295,11 +292,3 @@ def _listed(name: str, labels: Sequence[Any], known: int) -> CurvePoints:
 
 def said_of(kind: str) -> str:
     return KINDS.get(kind, "something else")
-
-
-def _place_of_text(value: Any, places: dict[Hashable, int]) -> int:
-    """Place of a number or a flag that is told by text."""
-    try:
-        return places.get(read_text(value), len(places)) if isinstance(value, str) else len(places)
-    except Exception:  # no number
-        return len(places)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.data.lists import labels_in, numbers_in, objects_in
+from sklearn_dpsearch.data.labels import positions
+from sklearn_dpsearch.data.lists import labels_in, numbers_in, objects, objects_in
 
 BIG = 2**53
 
@@ -70,3 +71,11 @@ def test_without_classes_equal_labels_are_one():
 def test_several_labels_of_a_record_are_no_list():
     with pytest.raises(ValueError, match="y as a list of lists"):
         labels_in([[0, 1], [1, 0]], [0, 1])
+
+
+@pytest.mark.parametrize("odd", ["?", "", None, "9" * 5000, [1], b"1"])
+def test_a_label_and_the_text_that_says_it_are_one(odd):
+    """One label that is no number makes text of some labels of a CSV file."""
+    assert positions(objects(["1", 1, odd, "0", 0.0, " 1.0 ", "true"]), [0, 1]).tolist() == [1, 1, -1, 0, 0, 1, 1]
+    assert positions(objects([str(2**60 + 1), str(2**60)]), [2**60, 2**60 + 1]).tolist() == [1, 0]
+    assert positions(objects(["1", "01", 1, odd]), ["1", "01"]).tolist() == [0, 1, -1, -1]

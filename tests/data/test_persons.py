@@ -67,9 +67,22 @@ def test_other_libraries_are_read(library):
     assert partition(getattr(module, make)([numbers] if library == "pyarrow" else numbers)) == [[0, 2, 5], [1, 4], [3]]
 
 
-def test_a_text_is_not_the_number_it_says_and_nothing_is_no_person():
-    assert partition(["1", 1, "1", 1.0]) == [[0, 2], [1, 3]]
+@pytest.mark.parametrize("odd", ["A123456", "0.5", "1e3", None, "9" * 5000])
+def test_a_number_and_its_text_are_one_person(odd):
+    """One name that is no number makes text of some numbers of a CSV file, and leaves others what they are."""
+    assert partition(["17", 17, "017", 17.0, " 17.0", odd, "-5", -5, "0.17"]) == [[0, 1, 2, 3, 4], [5], [6, 7], [8]]
+    assert partition(["1000", odd, 1000, "2"]) == [[0, 2], [1], [3]]
     assert number_of_persons(persons_in([], 0)) == 0
+
+
+def test_a_large_file_with_one_name_of_letters_has_the_persons_of_one_without(tmp_path):
+    names = np.random.default_rng(0).integers(0, 5000, 300_000).astype(str)
+    names[-1] = "A123456"
+    pd.DataFrame({"person": names, "x": 1}).to_csv(tmp_path / "table.csv", index=False)
+    with pytest.warns(pd.errors.DtypeWarning):
+        read = pd.read_csv(tmp_path / "table.csv", low_memory=True)["person"]
+    assert {type(name) for name in read} == {int, str}
+    assert number_of_persons(persons_in(read, len(read))) == len(set(names))
 
 
 @pytest.mark.parametrize("groups", [NAMES[:-1], [*NAMES, "dan"], np.zeros((6, 2)), [[1, 2]] * 5])
