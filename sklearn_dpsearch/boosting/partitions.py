@@ -366,8 +366,8 @@ def partitioned(model: Any, X: Any, y: Any, groups: Any = None) -> PartitionedRe
         parts = [(*part, target) for part, target in zip(parts, targets)]
     elif not isinstance(y, str):
         raise TypeError(f"Found y of type {type(y).__name__} for partitions; the name of a column of X is needed.")
-    elif y in model._features():
-        raise ValueError(f"Found the target {y!r} among the features of the schema. Give target={y!r} to the model.")
+    else:
+        model.check_target_of_partitions(y)
     if not isinstance(groups, str | None):
         raise TypeError(
             f"Found groups of type {type(groups).__name__} for partitions; the name of a column of X is needed, whose "

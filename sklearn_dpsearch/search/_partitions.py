@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,9 +23,15 @@ from .execution.job import Split
 from .packed import pickled, unpickled
 from .planning.checks import FitData, first_look
 
+#: Forms of columns that are joined, by NumPy's letter for their types; all others are objects.
+FORMS = {**dict.fromkeys("biuf", np.float64), "M": "datetime64[us]"}
 TRUSTED = (
     "Records are in partitions on workers of Dask, which send rows of the subset and of the validation to the private "
     "process: workers, scheduler and connections are trusted as the caller is."
+)
+CHANGED = (
+    "Found a partition with other rows, or another order of rows, than when its records were counted, so that the rest "
+    "would not be the records outside of the subset. Each computation has to give the same: X = X.persist() before fit."
 )
 
 
@@ -42,6 +49,8 @@ class PartitionedTable:
         Delayed frames, pickled: they may hold results that only a client of the cluster can unpickle.
     sizes : tuple of int
         Number of records of each partition.
+    digests : tuple of bytes
+        Digest of the rows of each partition, in order.
     target : str
         Name of the column of labels or numbers to be predicted.
     models : sequence of estimators
@@ -52,6 +61,7 @@ class PartitionedTable:
 
     parts: bytes = field(repr=False)
     sizes: tuple[int, ...]
+    digests: tuple[bytes, ...] = field(repr=False)
     target: str
     models: Sequence[Any]
     connect: Callable[[], Any]
@@ -71,8 +81,7 @@ class PartitionedTable:
         with self.connect():
             chosen = np.zeros(len(self), np.bool_)
             chosen[records] = True
-            parts = np.split(chosen, np.cumsum(self.sizes)[:-1])
-            model.fit(self._delayed(_masked, [np.packbits(part) for part in parts]), self.target)
+            model.fit(self._delayed(_chosen, np.split(chosen, np.cumsum(self.sizes)[:-1])), self.target)
 
     def _rows(self, records: Indices) -> tuple[Any, Any]:
         """Rows with these numbers, in ascending order. Those of each partition pass the door by themselves."""
@@ -82,21 +91,32 @@ class PartitionedTable:
         numbers = np.split(records, np.searchsorted(records, starts[1:-1]))
         with self.connect() as client:
             places = [np.asarray(part - start, np.intp) for part, start in zip(numbers, starts)]
-            frames = client.gather(client.compute(self._delayed(_rows_at, places)))
+            frames = client.gather(client.compute(self._delayed(_chosen, places)))
         if not all(map(is_frame, frames)):
-            raise TableChangedError("Found a partition that has changed since its records were counted. Fit again.")
-        read = [records_for(frame, self.models) for frame in frames]
-        # whole numbers that stand for categories or classes stay exact beside a partition that has doubles
-        exact = {name for one in self.models for name in exact_columns(one)} & set(read[0].columns)
-        X = pd.concat([frame.astype(dict.fromkeys(exact, object)) for frame in read], ignore_index=True)
+            raise TableChangedError(CHANGED)
+        exact = {name for one in self.models for name in exact_columns(one)}
+        X = pd.concat([_in_one_form(records_for(frame, self.models), exact) for frame in frames], ignore_index=True)
         y = [np.asarray(targets_for(frame[self.target], self.models)) for frame in frames]
         return X, np.concatenate([part.astype(object) if part.dtype.kind in "iu" else part for part in y])
 
-    def _delayed(self, function: Callable[..., Any], arguments: Sequence[np.ndarray]) -> list[Any]:
+    def _delayed(self, function: Callable[..., Any], chosen: Sequence[np.ndarray]) -> list[Any]:
         from dask import delayed
 
-        parts = unpickled(self.parts)
-        return [delayed(function)(part, size, given) for part, size, given in zip(parts, self.sizes, arguments)]
+        parts = zip(unpickled(self.parts), self.digests, chosen, strict=True)
+        return [delayed(function)(part, digest, rows) for part, digest, rows in parts]
+
+
+def _in_one_form(frame: Any, exact: Collection[str]) -> Any:
+    """Columns of a partition in the forms that they have in all: no entry decides how those of others are joined."""
+    import pandas as pd
+
+    columns = {name: np.asarray(column) for name, column in frame.items()}
+    return pd.DataFrame(
+        {
+            name: column.astype(object if name in exact else FORMS.get(column.dtype.kind, object))
+            for name, column in columns.items()
+        }
+    )
 
 
 def look_at_partitions(
@@ -109,6 +129,8 @@ def look_at_partitions(
     PrivacyError, TypeError, ValueError
         For searches, estimators and parameters that need all records in one place, and for other containers.
     """
+    from dask import delayed
+
     search, name = strategy.search, type(strategy.search).__name__
     strategy.check_partitions(public)
     if search.guarantee is not None or not all(map(_trains_on_partitions, strategy.kinds)):
@@ -135,10 +157,13 @@ def look_at_partitions(
     if not (isinstance(y, str) and y in X.columns):
         found = repr(y) if isinstance(y, str) else f"an object of type {type(y).__name__}"
         raise TypeError(f"Found {found} as y for partitions; the name of a column of X is needed.")
-    connect = connection_of(_client())
+    for model in strategy.kinds:
+        model.check_target_of_partitions(y)
+    client, parts = _client(), list(X.to_delayed())
+    connect = connection_of(client)
     seen = first_look(search, strategy.kinds, scorer, X._meta, X._meta[y], {})
-    sizes = in_fixed_words(name, lambda: tuple(map(int, X[[y]].map_partitions(len).compute())))
-    table = PartitionedTable(pickled(list(X.to_delayed())), sizes, y, strategy.kinds, connect)
+    facts = in_fixed_words(name, lambda: client.gather(client.compute([delayed(_facts_of)(part) for part in parts])))
+    table = PartitionedTable(pickled(parts), *zip(*facts), y, strategy.kinds, connect)
     return replace(seen, X=table, y=None, n=len(table))
 
 
@@ -162,11 +187,17 @@ def _client() -> Any:
 # --- on workers -------------------------------------------------------------------------------------------------------
 
 
-def _rows_at(frame: Any, size: int, places: np.ndarray) -> Any:
-    """Rows of a partition; None if it has changed."""
-    return rows_of_frame(frame, places) if len(frame) == size else None
+def _facts_of(frame: Any) -> tuple[int, bytes]:
+    """Number of the rows of a partition, and a digest of them in their order."""
+    return len(frame), _digest(frame)
 
 
-def _masked(frame: Any, size: int, bits: np.ndarray) -> Any:
-    """Rows of a partition by a packed mask; None if it has changed."""
-    return frame[np.unpackbits(bits, count=size).astype(np.bool_)] if len(frame) == size else None
+def _chosen(frame: Any, digest: bytes, rows: np.ndarray) -> Any:
+    """Rows of a partition, by place or by a mask; None if it has changed."""
+    return rows_of_frame(frame, rows) if _digest(frame) == digest else None
+
+
+def _digest(frame: Any) -> bytes:
+    from pandas.util import hash_pandas_object
+
+    return hashlib.blake2b(np.asarray(hash_pandas_object(frame, index=False)).tobytes()).digest()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from datetime import date
+from pathlib import Path
 
 import dask.dataframe as dd
 import numpy as np
@@ -10,7 +13,7 @@ import pandas as pd
 from dask import delayed
 from distributed import Client, LocalCluster
 
-from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, PrivacyLedger
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, partitions
 from sklearn_dpsearch.preprocessing import Schema
 
@@ -35,9 +38,10 @@ TARGETS = {"pay": ["low", "high"], "grade": [0, 1], "price": (0, 120)}
 SPACE = {"prior_factor": [0.5, 1.0, 2.0], "max_bins": [8, 16]}
 
 
-def search(target="pay", **changed):
+def search(target="pay", since=False, **changed):
     kind = DPGradientBoostingRegressor if target == "price" else DPGradientBoostingClassifier
-    model = kind(Schema({**FEATURES, target: TARGETS[target]}), target=target, max_iter=8)
+    dates = {"since": (date(2020, 1, 1), date(2021, 1, 1))} if since else {}
+    model = kind(Schema({**FEATURES, **dates, target: TARGETS[target]}), target=target, max_iter=8)
     given = {"n_iter": 4, "epsilon": 4.0, "delta": 1e-6, "cv": 0.2, "subset_fraction": 0.2, "random_state": 0}
     return DPSubsetSearchCV(model, SPACE, **{**given, **changed})
 
@@ -61,8 +65,12 @@ def same(target, frame=TABLE, partitions=None, **changed):
 
 def in_all_ways():
     missing = TABLE.assign(age=TABLE["age"].astype(float).where(TABLE.index != 3999))
+    days = np.datetime64("2020-01-01", "s") + 86400 * TABLE["age"].to_numpy()
+    missing["since"] = days.astype("datetime64[ns]")
     halves = [missing[:3000].astype({"age": int}), missing[3000:]]  # the last has doubles, as one value is missing
+    halves[1] = halves[1].assign(since=np.append(days[3000:-1], np.datetime64("9999-12-31", "s")))  # in seconds
     uneven = dd.from_delayed([delayed(half) for half in halves], meta=halves[1].iloc[:0], verify_meta=False)
+    missing = missing.assign(since=np.append(days[:-1], np.datetime64("9999-12-31", "s")))
     test = table(1000)
     return {
         "labels": same("pay"),
@@ -73,11 +81,29 @@ def in_all_ways():
         "one partition": same("pay", partitions=cut(1)),
         "kept on the cluster": same("pay", partitions=cut(3).persist()),
         "an empty partition": same("pay", partitions=dd.concat([cut(2), cut(2)[cut(2)["age"] > 1000]])),
-        "types that differ": same("pay", missing, uneven),
+        "types that differ": same("pay", missing, uneven, since=True),
+        "files": same("pay", TABLE, in_files(TABLE)),
         "public validation": released(
             search(cv=None).fit(cut(4), "pay", X_public=test, y_public=test["pay"])
         ) == released(search(cv=None).fit(TABLE, TABLE["pay"], X_public=test, y_public=test["pay"])),
     }  # fmt: skip
+
+
+def in_files(frame):
+    """Parquet files, which Dask reads several at a time where few of many columns are wanted."""
+    folder = Path(tempfile.mkdtemp())
+    wide = frame.assign(**{f"text {number}": "x" * 50 for number in range(12)})
+    for place in range(8):
+        wide[place * len(wide) // 8 : (place + 1) * len(wide) // 8].to_parquet(folder / f"{place}.parquet")
+    return dd.read_parquet(folder)
+
+
+def shuffled():
+    """Error of a search whose partitions have another order at each computation, and what the ledger has."""
+    frame = cut(2).map_partitions(lambda part: part.sample(frac=1.0), meta=TABLE.iloc[:0])
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = PrivacyLedger(Path(folder) / "ledger.jsonl", epsilon=100.0, delta=1e-3)
+        return error(lambda: search(ledger=ledger).fit(frame, "pay"))
 
 
 def error(work):
@@ -99,6 +125,9 @@ def refused():
         "no column": error(lambda: one.fit(frame, "wages")),
         "files": error(lambda: one.fit([delayed(TABLE)], "pay")),
         "a checkpoint": error(lambda: search(checkpoint="folder").fit(frame, "pay")),
+        "a target among features": error(
+            lambda: search().set_params(estimator__target=None, estimator__classes=["low", "high"]).fit(frame, "pay")
+        ),
         "too few columns": error(lambda: one.fit(frame[["age", "pay"]], "pay")),
     }
     return {**found, "spent": hasattr(one, "privacy_spent_") or hasattr(anything, "privacy_spent_")}
@@ -125,6 +154,7 @@ if __name__ == "__main__":
             "same": in_all_ways(),
             "refused": refused(),
             "failing": failing(),
+            "shuffled": shuffled(),
             "stated": [text for text in spent.assumptions if "partitions" in text],
             "left": sum(client.run(lambda: len(partitions.KEPT)).values()),
             "results left": len(client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))),

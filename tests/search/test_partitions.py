@@ -27,7 +27,7 @@ def told():
 @pytest.mark.slow
 def test_releases_are_those_of_records_in_one_place(told):
     assert told["same"] == dict.fromkeys(told["same"], True)
-    assert len(told["same"]) == 10
+    assert len(told["same"]) == 11
 
 
 @pytest.mark.slow
@@ -49,6 +49,7 @@ def test_searches_that_need_all_records_are_refused_before_anything_is_spent(tol
     assert "dd.read_parquet(files)" in found["files"]
     assert "Leave checkpoint=None" in found["a checkpoint"]
     assert "missing from the table" in found["too few columns"]
+    assert "Give target='pay'" in found["a target among features"]
     assert "Write Client(n_workers=2)" in told["without a cluster"]
 
 
@@ -58,3 +59,9 @@ def test_a_table_that_cannot_be_read_spends_nothing_and_is_not_quoted(told):
     assert message.startswith("TrainingStoppedError: ")
     assert "nobody else" not in message
     assert not spent
+
+
+@pytest.mark.slow
+def test_rows_in_another_order_at_each_computation_are_no_rest_of_a_subset(told):
+    assert told["shuffled"].startswith("TableChangedError: Found a partition with other rows, or another order of rows")
+    assert "X = X.persist()" in told["shuffled"]
