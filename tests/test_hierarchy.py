@@ -42,9 +42,7 @@ DEFAULTS = {
     "Range": {"said", "stated"},
     "Records": {"opened"},
     "Dense": {"add"},
-    # what most adapters of parts, and estimators that speak for themselves, do
-    "PartsAdapter": {"fresh_randomness"},
-    "_CompositeAdapter": {"listed_fitted"},
+    # what most estimators that speak for themselves do
     "ProtocolAdapter": {"recognises", "training_run"},
     # further checks and sentences, after those of all
     "GradientBoosting": {"_check_arguments", "privacy_assumptions"},

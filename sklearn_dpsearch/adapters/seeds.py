@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from .adapter import Estimator
-
 
 def fitted_parts(model: object) -> Iterator[Any]:
     """Collect the model and all estimators in its attributes, at any depth, in lists, dicts and arrays of objects."""
@@ -42,7 +40,7 @@ OF_PARTS = ("_seeds",)
 GENERATORS = (np.random.RandomState, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, random.Random)
 
 
-def seed_names(estimator: Estimator) -> list[str]:
+def seed_names(estimator: Any) -> list[str]:
     """Names of an estimator's parameters that hold randomness, at any depth.
 
     Parameters

@@ -14,8 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import adapter_for, training_run
-from sklearn_dpsearch.adapters.diffprivlib import SystemRandomState
-from sklearn_dpsearch.adapters.diffprivlib_models import MODELS
+from sklearn_dpsearch.adapters.diffprivlib import MODELS, SystemRandomState
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaranteeError
 
 pytest.importorskip("diffprivlib")
@@ -122,7 +121,7 @@ def test_a_leak_is_refused_before_any_data_is_read(estimator, words):
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.inf, math.nan, None, True, "1"])
 def test_epsilon_must_be_a_positive_number(epsilon):
-    refused(PrivacyError, tree(epsilon=epsilon), "epsilon=", "0 < epsilon < inf")
+    refused(PrivacyError, tree(epsilon=epsilon), "epsilon=", "between 0 and inf")
 
 
 def test_a_subclass_must_be_declared():

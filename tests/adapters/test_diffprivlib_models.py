@@ -9,7 +9,7 @@ import os
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.adapters.diffprivlib_models import SMALLEST_EPSILON
+from sklearn_dpsearch.adapters.diffprivlib import SMALLEST_EPSILON
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 

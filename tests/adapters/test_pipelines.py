@@ -20,8 +20,8 @@ from sklearn.preprocessing import (
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import adapter_for, training_run
-from sklearn_dpsearch.adapters.pipelines import PipelineAdapter
-from sklearn_dpsearch.adapters.protocol import ProtocolAdapter
+from sklearn_dpsearch.adapters.adapter import ProtocolAdapter
+from sklearn_dpsearch.adapters.pipelines import CompositeAdapter
 from sklearn_dpsearch.privacy import (
     LeakingEstimatorError,
     MixedNeighborsError,
@@ -285,5 +285,5 @@ def test_a_model_that_fails_leaves_the_others_alone():
 def test_a_step_that_learns_and_a_model_of_its_own_are_not_trained_together():
     (below,) = nets_below(NoisyShift())[:1]
     assert not adapter_for(below).trains_together(below)
-    assert not PipelineAdapter(adapter_for).trains_together(make_pipeline(StandardScaler(), NoisyCentroids()))
-    assert not PipelineAdapter(adapter_for).trains_together(make_pipeline(Normalizer(), NoisyCentroids()))
+    assert not CompositeAdapter(adapter_for).trains_together(make_pipeline(StandardScaler(), NoisyCentroids()))
+    assert not CompositeAdapter(adapter_for).trains_together(make_pipeline(Normalizer(), NoisyCentroids()))
