@@ -471,7 +471,7 @@ MUTANTS = {
     ),
     "infinite scores are failures": Mutant(
         mistake="A record of which the model is certain is counted where its worst score would be.",
-        file="scoring/ranking.py",
+        file="scoring/counts.py",
         old="np.where(np.isnan(response), np.nan, cells)",
         new="np.where(np.isfinite(response), cells, np.nan)",
         tests=("scoring/test_ranking.py::test_certain_probabilities_have_the_last_bins",),
