@@ -48,17 +48,19 @@ class PartsAdapter(Adapter):
     def known_fitted_parts(self, model: Estimator) -> Iterable[tuple[Any, Adapter]]:
         """Parts of a fitted model that need their adapter."""
 
+    def answers(self, estimator: Estimator, ask: Callable[[Adapter, Any], T]) -> list[tuple[str, T]]:
+        """Name of each part, and what its adapter says of it."""
+        return [(name, ask(adapter, part)) for name, part, adapter in self.known_parts(estimator)]
+
     def fresh_randomness(self, estimator: Estimator) -> Parameters:
-        return under_names(
-            (name, adapter.fresh_randomness(part)) for name, part, adapter in self.known_parts(estimator)
-        )
+        return under_names(self.answers(estimator, lambda adapter, part: adapter.fresh_randomness(part)))
 
     def integer_seeds(self, estimator: Estimator) -> Parameters:
-        return under_names((name, adapter.integer_seeds(part)) for name, part, adapter in self.known_parts(estimator))
+        return under_names(self.answers(estimator, lambda adapter, part: adapter.integer_seeds(part)))
 
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]] | None:
         """All combinations of the parts' spaces."""
-        found = [(name, adapter.search_space(part, grid=grid)) for name, part, adapter in self.known_parts(estimator)]
+        found = self.answers(estimator, lambda adapter, part: adapter.search_space(part, grid=grid))
         known = [[under_names([(name, one)]) for one in space] for name, space in found if space is not None]
         combined = [dict(itertools.chain(*(one.items() for one in several))) for several in itertools.product(*known)]
         return combined if known else None
@@ -92,11 +94,10 @@ def under_names(parameters: Iterable[tuple[str, Mapping[str, T]]]) -> dict[str, 
     return {under(name, key): value for name, found in parameters for key, value in found.items()}
 
 
-def all_under_names(parameters: Iterable[tuple[str, Mapping[str, T] | None]]) -> dict[str, T] | None:
+def all_under_names(parameters: Sequence[tuple[str, Mapping[str, T] | None]]) -> dict[str, T] | None:
     """Parameters of all named parts; None if one part has none: its noise would not fit that of the others."""
-    listed = list(parameters)
-    known = [(name, found) for name, found in listed if found is not None]
-    return under_names(known) if len(known) == len(listed) else None
+    known = [(name, found) for name, found in parameters if found is not None]
+    return under_names(known) if len(known) == len(parameters) else None
 
 
 class CompositeAdapter(PartsAdapter):
@@ -171,17 +172,13 @@ class CompositeAdapter(PartsAdapter):
         return tuple(names)
 
     def expecting(self, estimator: Estimator, n: float) -> Parameters | None:
-        return all_under_names(
-            (name, adapter.expecting(part, n)) for name, part, adapter in self.known_parts(estimator)
-        )
+        return all_under_names(self.answers(estimator, lambda adapter, part: adapter.expecting(part, n)))
 
     def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
-        return all_under_names(
-            (name, adapter.under(part, neighboring)) for name, part, adapter in self.known_parts(estimator)
-        )
+        return all_under_names(self.answers(estimator, lambda adapter, part: adapter.under(part, neighboring)))
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
-        return under_names((name, adapter.extrapolation(part)) for name, part, adapter in self.known_parts(estimator))
+        return under_names(self.answers(estimator, lambda adapter, part: adapter.extrapolation(part)))
 
     def trains_together(self, estimator: Any) -> bool:
         """Return whether the last step of a pipeline trains together and the steps before it learn nothing."""

@@ -13,7 +13,6 @@ from sklearn.preprocessing import (
     FunctionTransformer,
     Normalizer,
     OneHotEncoder,
-    OrdinalEncoder,
     PolynomialFeatures,
     StandardScaler,
 )
@@ -123,18 +122,6 @@ def test_one_reason_alone_is_an_error_of_its_own_kind():
     private = DPRandomSearchCV(NoisyCentroids(), {}, scoring="roc_auc")
     with pytest.raises(UnknownSensitivityError, match=r"^scoring='roc_auc'.*states classes=\[...\]"):
         private.fit(np.ones((4, 1)), [0, 1, 0, 1])
-
-
-@pytest.mark.parametrize(
-    ("part", "remedy"),
-    [
-        (OneHotEncoder(), "public categories="),
-        (OrdinalEncoder(), "public categories="),
-        (SimpleImputer(strategy="constant", fill_value=0.0), "keep_empty_features=True"),
-    ],
-)
-def test_a_step_that_could_learn_nothing_is_told_how(part, remedy):
-    refused(UnknownGuaranteeError, make_pipeline(part, NoisyCentroids()), "without privacy", remedy)
 
 
 def test_a_subclass_of_a_search_does_not_inherit_its_promise():
