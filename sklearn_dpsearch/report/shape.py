@@ -1,0 +1,152 @@
+"""Curves of a model of a table: the effect of each value of a column, with the noise as a band."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from .drawing import LOOKS, Display, Look, axes_of
+
+#: Panels beside each other, and inches of one.
+BESIDE, WIDE, HIGH = 3, 3.6, 2.8
+PARTIAL = "the model is more than the sum of these curves"
+
+
+@dataclass(kw_only=True, eq=False)
+class ShapeDisplay(Display):
+    """Effect of each value of each column, in the column's own unit, with the standard deviation of the noise.
+
+    It follows from the schema and the released weights: no record is needed, and it costs no privacy.
+
+    Parameters
+    ----------
+    shapes : dict of str to ColumnShape
+        By column, as ``DPTabularClassifier.shapes`` and ``DPGradientBoostingClassifier.shapes`` return them.
+    curves : list of str
+        Unit of the effects; of more than two classes, the class of each curve.
+    partial : bool
+        Whether the model is more than the sum of the shapes: it has hidden layers, or cells of several columns.
+
+    Attributes
+    ----------
+    axes_ : list of matplotlib axes
+        One panel for each column.
+    ax_, figure_ : matplotlib axes and figure
+        The first panel, and its figure.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from sklearn_dpsearch.nets import DPTabularClassifier
+    >>> table = pd.DataFrame({"age": np.arange(2000) % 60 + 20})
+    >>> net = DPTabularClassifier(
+    ...     {"age": (20, 80)}, classes=[0, 1], hidden_layer_sizes=(), target_epsilon=1.0, target_delta=1e-5
+    ... )
+    >>> display = ShapeDisplay.from_estimator(net.fit(table, (table["age"] - 50).abs() < 15))
+    >>> shape = display.shapes["age"]
+    >>> [round(float(age), 1) for age in shape.values[shape.effects[0] > 0][[0, -1]]]
+    [35.0, 65.0]
+    """
+
+    shapes: Mapping[str, Any]
+    curves: list[str]
+    partial: bool
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, columns: Sequence[str] | None = None) -> ShapeDisplay:
+        """Compute the shapes of a fitted model.
+
+        Parameters
+        ----------
+        estimator : model with ``shapes``, or pipeline of a TableEncoder and a linear model
+            A net or a boosting model for tables, or a search that released one.
+        columns : sequence of str, optional
+            Columns of the schema; None: all.
+
+        Returns
+        -------
+        ShapeDisplay
+        """
+        model = getattr(estimator, "best_estimator_", estimator)
+        shapes, last = _shapes(model, columns), model[-1] if isinstance(model, Pipeline) else model
+        classes = list(getattr(last, "classes_", ()))
+        curves = [f"log odds of {classes[1]}"] if len(classes) == 2 else list(map(str, classes)) or ["prediction"]
+        return cls(shapes=shapes, curves=curves, partial=_is_partial(last))
+
+    def plot(self, ax: Any = None) -> ShapeDisplay:
+        """Draw a panel for each column.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or sequence of them, optional
+            One for each panel; None: a new figure.
+
+        Returns
+        -------
+        self : object
+        """
+        self.axes_ = self._panels() if ax is None else list(np.atleast_1d(np.asarray(ax, dtype=object)).ravel())
+        if len(self.axes_) != len(self.shapes):
+            raise ValueError(f"Found {len(self.axes_)} axes; {len(self.shapes)} are needed, one for each panel.")
+        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
+        for panel, (name, shape) in zip(self.axes_, self.shapes.items()):
+            panel.axhline(0.0, color=LOOKS[6].color, linewidth=0.8, linestyle=":")
+            for curve, look in zip(range(len(self.curves)), LOOKS * len(self.curves)):
+                (_draw_list if shape.of_list else _draw_curve)(panel, shape, curve, self.curves[curve], look)
+            panel.set(xlabel=name)
+        self.ax_.set(ylabel=self.curves[0] if len(self.curves) == 1 else "log probability, less the mean")
+        if len(self.curves) > 1:
+            self.ax_.legend()
+        if self.partial:
+            self.ax_.set_title(PARTIAL, loc="left", fontsize="small")
+        return self
+
+    def _panels(self) -> list[Any]:
+        """New axes with one scale of effects, so that panels can be compared."""
+        first, (beside, count) = axes_of(None, type(self).__name__), (min(BESIDE, len(self.shapes)), len(self.shapes))
+        figure, below = first.figure, math.ceil(count / beside)
+        first.remove()
+        figure.set_size_inches(WIDE * beside, HIGH * below)
+        panels = list(figure.subplots(below, beside, sharey=True, squeeze=False).ravel())
+        for empty in panels[count:]:
+            empty.remove()
+        return panels[:count]
+
+
+def _shapes(model: Any, columns: Sequence[str] | None) -> Mapping[str, Any]:
+    found: Mapping[str, Any]
+    if isinstance(model, Pipeline) and len(model) == 2 and hasattr(model[0], "shapes") and hasattr(model[1], "coef_"):
+        found = model[0].shapes(model[1].coef_, getattr(model[1], "coef_noise_", None), columns)
+        return found
+    if hasattr(model, "shapes"):
+        found = model.shapes(columns)
+        return found
+    raise TypeError(
+        f"Found {type(model).__name__}; a fitted net for data frames, boosting for tables, or a pipeline of a "
+        "TableEncoder and a model with coef_ is needed."
+    )
+
+
+def _is_partial(model: Any) -> bool:
+    return bool(getattr(model, "hidden_layer_sizes_", ())) or getattr(model, "max_features_per_cell", 1) > 1
+
+
+def _draw_curve(panel: Any, shape: Any, curve: int, label: str, look: Look) -> None:
+    effects = shape.effects[curve]
+    panel.plot(shape.values, effects, label=label, **look.line)
+    if shape.noise is not None:
+        noise = shape.noise[curve]
+        panel.fill_between(shape.values, effects - noise, effects + noise, color=look.color, alpha=0.25, linewidth=0)
+
+
+def _draw_list(panel: Any, shape: Any, curve: int, label: str, look: Look) -> None:
+    """A point for each value, curves of several classes beside each other."""
+    places = np.arange(len(shape.values)) + 0.08 * curve
+    noise = None if shape.noise is None else shape.noise[curve]
+    panel.errorbar(places, shape.effects[curve], yerr=noise, fmt=look.marker, color=look.color, label=label, capsize=2)
+    panel.set_xticks(np.arange(len(shape.values)), list(map(str, shape.values)), rotation=90, fontsize="small")

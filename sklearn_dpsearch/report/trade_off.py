@@ -1,0 +1,133 @@
+"""The trade-off curve: bounds on attacks, with common readings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..privacy import Guarantee
+from ..privacy._types import Array
+from ..privacy.guarantees.base import Statement, as_guarantee
+from ..privacy.statement.content import Curve
+from ..privacy.statement.numbers import percent_up
+from ..search import BasePrivateSearch
+from .drawing import LOOKS, Display, statement_of
+
+#: The smallest rate on a logarithmic scale.
+LEAST = 1e-4
+
+
+@dataclass(kw_only=True, eq=False)
+class TradeOffDisplay(Display):
+    """True positive rates that no attack exceeds, over its false positive rate.
+
+    The trade-off curve upside down, in the form of scikit-learn's ROC curves: guessing lies on the diagonal.
+
+    Parameters
+    ----------
+    false_positive_rates, true_positive_rates : ndarray of shape (n,)
+        The corners of the curve.
+    readings : dict of float to float
+        False positive rate ↦ the largest true positive rate there.
+    advantage : float
+        The largest difference of both rates.
+
+    Attributes
+    ----------
+    line_ : matplotlib line
+    ax_, figure_ : matplotlib axes and figure
+
+    Examples
+    --------
+    >>> from sklearn_dpsearch.privacy import GaussianDP
+    >>> display = TradeOffDisplay.from_guarantee(GaussianDP(mu=0.5))
+    >>> round(display.readings[0.01], 3), round(display.advantage, 3)
+    (0.034, 0.197)
+    """
+
+    false_positive_rates: Array
+    true_positive_rates: Array
+    readings: dict[float, float]
+    advantage: float
+
+    @classmethod
+    def from_guarantee(cls, guarantee: Guarantee | Statement, *, rates: Sequence[float] = (0.01,)) -> TradeOffDisplay:
+        """Compute the curve.
+
+        Parameters
+        ----------
+        guarantee : Guarantee or PrivacySpent
+        rates : sequence of float, default=(0.01,)
+            False positive rates at which it is read.
+
+        Returns
+        -------
+        TradeOffDisplay
+        """
+        total = as_guarantee(guarantee)
+        curve = Curve.of(total._trade_off)
+        return cls(
+            false_positive_rates=curve.false_positive_rates,
+            true_positive_rates=curve.true_positive_rates,
+            readings={float(rate): total._trade_off.true_positive_rate(float(rate)) for rate in rates},
+            advantage=total.advantage(),
+        )
+
+    @classmethod
+    def from_estimator(cls, search: BasePrivateSearch, **options: Any) -> TradeOffDisplay:
+        """Display the guarantee of a search: spent, or before ``fit`` planned.
+
+        Parameters
+        ----------
+        search : search
+        **options : dict
+            As for ``from_guarantee``.
+
+        Returns
+        -------
+        TradeOffDisplay
+        """
+        return cls.from_guarantee(statement_of(search), **options)
+
+    def plot(self, ax: Any = None, *, name: str = "no attack lies above", log: bool = False) -> TradeOffDisplay:
+        """Draw the curve, the diagonal of guessing and the readings.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            None: new ones. Curves drawn on the same axes can be compared.
+        name : str
+            Of the curve, in the legend.
+        log : bool, default=False
+            Whether both rates are on a logarithmic scale, to see where few are accused.
+
+        Returns
+        -------
+        self : object
+        """
+        ax = self._start(ax)
+        look = LOOKS[len(ax.get_lines()) // 3 % len(LOOKS)]
+        (self.line_,) = ax.plot(self.false_positive_rates, self.true_positive_rates, label=name, **look.line)
+        self._guessing(ax)
+        self._read(ax, look.color)
+        ax.set(xlabel="false positive rate", ylabel="true positive rate", aspect="equal")
+        if log:
+            ax.set(xscale="log", yscale="log")
+        low = LEAST if log else -0.01
+        ax.set(xlim=(low, 1.01), ylim=(low, 1.01))
+        ax.legend(loc="lower right")
+        return self
+
+    def _guessing(self, ax: Any) -> None:
+        both, ink = np.geomspace(LEAST, 1.0, 50), ax.xaxis.label.get_color()
+        named = any(line.get_label() == "guessing" for line in ax.get_lines())
+        ax.plot(both, both, color=ink, linestyle=":", linewidth=1, label="_" if named else "guessing")
+
+    def _read(self, ax: Any, color: str) -> None:
+        """Mark readings on the curve, with their text in the legend, where no line crosses it."""
+        said = [f"{percent_up(power)} found, {100 * rate:g} % accused" for rate, power in self.readings.items()]
+        said.append(f"advantage {percent_up(self.advantage)}")
+        ax.plot(list(self.readings), list(self.readings.values()), "o", color=color, label="\n".join(said))
