@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # the library is optional
     )
 
 #: The module of the models that are trained in double precision, and of those whose predictions are clipped.
-VARIANTS = f"{__package__}.diffprivlib_variants"
+OF_VARIANTS = f"{__package__}.diffprivlib_variants"
 #: Release of diffprivlib whose sources were read.
 EXAMINED = "0.6.6"
 PUBLIC_SIZE = "The number of records is public (diffprivlib divides noise by it)."
@@ -282,7 +282,7 @@ class DiffprivlibAdapter(Adapter):
 
     def recognises(self, estimator: object) -> bool:
         kind = type(estimator)
-        theirs = kind.__module__.startswith("diffprivlib.models.") or kind.__module__ == VARIANTS
+        theirs = kind.__module__.startswith("diffprivlib.models.") or kind.__module__ == OF_VARIANTS
         return theirs and _name(estimator) in MODELS
 
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
@@ -328,15 +328,11 @@ class DiffprivlibAdapter(Adapter):
 
     def prepare(self, model: Estimator) -> None:
         """Make the model train in double precision: bounds are truncated to the type of X, where that is not."""
-        from .diffprivlib_variants import IN_DOUBLES
-
-        model.__class__ = IN_DOUBLES.get(_name(model), type(model))
+        model.__class__, _ = _variants(model)
 
     def finish(self, model: Estimator) -> None:
         """Keep the predictions of a linear regression within ``bounds_y``: on few records the noise is that large."""
-        from .diffprivlib_variants import RELEASED
-
-        model.__class__ = RELEASED.get(_name(model), type(model))
+        _, model.__class__ = _variants(model)
 
     def scrub(self, model: Estimator) -> None:
         for name in MODELS[_name(model)].exact:
@@ -346,6 +342,13 @@ class DiffprivlibAdapter(Adapter):
 def _name(model: object) -> str:
     """Name of this model in diffprivlib."""
     return type(model).__name__.removeprefix("Clipped").removesuffix("InDoubles")
+
+
+def _variants(model: Estimator) -> tuple[type, type]:
+    """The type of a model that trains, and of one that is released."""
+    from .diffprivlib_variants import VARIANTS
+
+    return VARIANTS.get(_name(model), (type(model), type(model)))
 
 
 def _above(epsilon: float) -> float:

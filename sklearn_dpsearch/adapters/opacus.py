@@ -46,7 +46,8 @@ class OpacusPlan:
     batches : int
         Number of batches in the loader that Opacus is given.
     epochs : int
-    noise_multiplier : float
+    noise_multiplier : float, default=0.0
+        0 where it is still to be calibrated.
     """
 
     batches: int

@@ -86,18 +86,17 @@ def together(checks: Iterable[Callable[[], Any]]) -> list[Any]:
     PrivacyError
         If one check refuses: its error. If several do: an error of the first one's class, which lists them all.
     """
-    found, refusals, others = list[Any](), list[PrivacyError](), list[PrivacyError]()
+    found, errors = list[Any](), list[PrivacyError]()
     for check in checks:
         try:
             found.append(check())
-        except REFUSALS as error:
-            refusals.append(error)
         except PrivacyError as error:
-            others.append(error)
+            errors.append(error)
+    refusals = [error for error in errors if isinstance(error, REFUSALS)]
     if len(refusals) > 1:
         raise _in_one(refusals) from refusals[0]
-    if refusals or others:
-        raise (refusals + others)[0]
+    if errors:
+        raise (refusals + errors)[0]
     return found
 
 
@@ -117,7 +116,6 @@ def refuse_steps(adapter: Adapter, estimator: Any) -> None:
     """Raise for all steps of an estimator that are not private; missing noise is no reason, as a search may set it."""
     try:
         adapter.training_run(estimator, None)
-    except (UnknownGuaranteeError, LeakingEstimatorError):
-        raise
-    except PrivacyError:
-        return
+    except PrivacyError as error:
+        if isinstance(error, REFUSALS):
+            raise

@@ -220,9 +220,7 @@ def _table(X: Any, values: list[Any]) -> Any:
     if is_frame(X):
         import pandas as pd
 
-        kinds = [object if isinstance(value, str) else None for value in values]
-        made_up = pd.concat([pd.Series([value], dtype=kind) for value, kind in zip(values, kinds)], axis=1)
-        made_up.columns = typed(X[:0]).columns
-        return made_up
+        columns = [pd.Series([value], dtype=object if isinstance(value, str) else None) for value in values]
+        return pd.concat(columns, axis=1).set_axis(typed(X[:0]).columns, axis=1)
     texts = any(isinstance(value, str) for value in values)
     return np.array([values], dtype=object if texts else None)

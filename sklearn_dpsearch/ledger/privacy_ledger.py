@@ -47,18 +47,6 @@ UPWARDS = "Entries for persons count for a record that is replaced: then a perso
 CARRIED_OVER = "Entries under {} neighbours are stated under {}: the number of records is public."
 
 
-class Seen:
-    """Position up to which the file was read or written here, shared by all ledgers derived from one."""
-
-    def __init__(self) -> None:
-        self.last = (0, "")  # number of entries, and the digest of the last
-
-    def note(self, found: ledger_file.Pages) -> None:
-        """Remember the pages found in the file."""
-        if len(found.bodies) > self.last[0]:
-            self.last = len(found.bodies), found.digest
-
-
 class PrivacyLedger:
     """Ledger of the privacy cost on one data set, in a file: across fits, processes and crashes.
 
@@ -118,7 +106,8 @@ class PrivacyLedger:
     ) -> None:
         _check(epsilon, delta, neighboring)
         self.path = os.path.realpath(os.path.expanduser(path))
-        self._file, self._label, self._seen = Path(self.path), "", Seen()
+        self._file, self._label = Path(self.path), ""
+        self._seen: list[tuple[int, str]] = [(0, "")]  # of all ledgers derived from this one
         rules = None if policy is None else read_policy(policy)
         if not os.path.exists(self.path):
             budget = budget_under(rules or {}, epsilon=epsilon, delta=delta, neighboring=neighboring)
@@ -128,7 +117,7 @@ class PrivacyLedger:
                     ledger_file.begin(self._file, header)
         found = ledger_file.read(self._file)
         self._begun: Mapping[str, Any] = found.header
-        self._seen.note(found)
+        self._note(found)
         self._check_same(epsilon=epsilon, delta=delta, neighboring=neighboring, policy=rules)
 
     # --- the file -------------------------------------------------------------------------------------------------
@@ -157,7 +146,7 @@ class PrivacyLedger:
 
     def _pages(self) -> ledger_file.Pages:
         """Content of the file now, which includes all that was read before."""
-        number, digest = self._seen.last  # before it is read: another thread may enter something meanwhile
+        number, digest = self._seen[0]  # before it is read: another thread may enter something meanwhile
         found = ledger_file.read(self._file)
         if found.header != self._begun:
             raise PrivacyError(
@@ -170,8 +159,13 @@ class PrivacyLedger:
                 "last ones were cut off, or it is another copy. All are needed, as their cost stays spent. Put the "
                 "file back as it was; or open it anew, PrivacyLedger(path), and enter the missing ones by hand."
             )
-        self._seen.note(found)
+        self._note(found)
         return found
+
+    def _note(self, found: ledger_file.Pages) -> None:
+        """Remember how many entries were read or written here, and the digest of the last."""
+        if len(found.bodies) > self._seen[0][0]:
+            self._seen[0] = len(found.bodies), found.digest
 
     def _new_header(
         self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None, policy: Policy | None
@@ -299,7 +293,7 @@ class PrivacyLedger:
         with ledger_file.locked(self._file):
             found = self._pages()
             if not self._holds(entry, tuple(map(read_entry, found.bodies))):
-                self._seen.note(ledger_file.add(self._file, found, entry.written()))
+                self._note(ledger_file.add(self._file, found, entry.written()))
 
     def _holds(self, entry: Entry, entries: tuple[Entry, ...]) -> bool:
         """Return whether the entry is there: a fit resumed after a crash. A new entry is checked against the budget."""

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
 import pickle
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -392,16 +388,6 @@ def test_another_training_than_the_planned_one_is_never_released(kind):
     with pytest.raises(Exception, match="No candidate could be trained"):
         search.fit(X, y)
     assert not hasattr(search, "best_estimator_")
-
-
-@pytest.mark.slow
-def test_a_net_of_a_script_comes_back_as_the_same_class():
-    script = Path(__file__).with_name("opacus_net_of_a_script.py")
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(
-        [sys.executable, str(script), "2"], capture_output=True, text=True, timeout=300, env=environment
-    )
-    assert (done.stdout, done.returncode) == ("True True [] (500,)\n", 0), done.stderr
 
 
 @pytest.mark.slow

@@ -78,7 +78,7 @@ MUTANTS = {
     "a cut-off entry forgotten": Mutant(
         mistake="A ledger that is open does not notice that its own last entry is no longer in the file.",
         file="ledger/privacy_ledger.py",
-        old="            self.last = len(found.bodies), found.digest\n",
+        old="            self._seen[0] = len(found.bodies), found.digest\n",
         new="            pass\n",
         tests=(f"{PAGES}::test_an_open_ledger_notices_that_entries_it_has_seen_were_cut_off",),
     ),
