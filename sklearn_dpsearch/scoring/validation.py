@@ -166,15 +166,6 @@ class IndexFolds(Validation):
     n_samples: int
     given: tuple[Fold, ...]
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, IndexFolds) or self.n_samples != other.n_samples:
-            return False
-        mine, theirs = ([side for fold in one.given for side in fold] for one in (self, other))
-        return len(mine) == len(theirs) and all(map(np.array_equal, mine, theirs))
-
-    def __hash__(self) -> int:
-        return hash((self.n_samples, len(self.given)))
-
     def exposures(self) -> tuple[Exposure, ...]:
         trainings, scorings = (self._uses(side) for side in (0, 1))
         base = int(scorings.max(initial=0)) + 1
