@@ -116,10 +116,11 @@ def tabulate(outcomes: Sequence[Any], others: Sequence[Any]) -> tuple[Table, Tab
     for name in sorted({name for row in rows for name in row}):
         values = [row.get(name) for row in rows]
         if all(map(_is_number, values)):
-            if _varies(column := _stacked(values)):
-                numbers[name] = column
-        elif len({*(texts := [MISSING if value is None else repr(value) for value in values])}) > 1:
-            labels[name] = np.array(texts)
+            column = _stacked(values)
+            numbers |= {name: column} if _varies(column) else {}
+        else:
+            texts = np.array([MISSING if value is None else repr(value) for value in values])
+            labels |= {name: texts} if np.any(texts != texts[0]) else {}
     both = Table(len(rows), numbers, labels)
     first, second = np.arange(len(outcomes)), np.arange(len(outcomes), len(rows))
     return both.rows(first), both.rows(second)

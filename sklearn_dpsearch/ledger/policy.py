@@ -55,9 +55,10 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
 def budget_under(policy: Policy, **given: Any) -> dict[str, Any]:
     """``epsilon``, ``delta`` and ``neighboring`` of a new ledger: as given, within the rules, or those of the rules."""
     for name, value in given.items():
-        rule = policy.get(name, value)
-        if value is not None and (value != rule if name == "neighboring" else value > rule):
-            raise PrivacyError(_refused(f"{name} = {value!r} for a new ledger", policy, name, "No more is allowed."))
+        rule, one_kind = policy.get(name, value), name == "neighboring"
+        if value is not None and (value != rule if one_kind else value > rule):
+            remedy = f"No {'other' if one_kind else 'more'} is allowed."
+            raise PrivacyError(_refused(f"{name} = {value!r} for a new ledger", policy, name, remedy))
     return {name: policy.get(name) if value is None else value for name, value in given.items()}
 
 
