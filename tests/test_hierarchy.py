@@ -43,7 +43,7 @@ DEFAULTS = {
     "Records": {"opened"},
     "Dense": {"add"},
     # what most estimators that speak for themselves do
-    "ProtocolAdapter": {"recognises", "training_run"},
+    "ProtocolAdapter": {"recognises"},
     # further checks and sentences, after those of all
     "GradientBoosting": {"_check_arguments", "privacy_assumptions"},
     "_Number": {"is_satisfied_by"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..privacy import UnknownGuaranteeError
-from .adapter import Adapter, DpEventAdapter, Estimator, PrivateEstimator, ProtocolAdapter, TrainingRun
+from .adapter import Adapter, Estimator, PrivateEstimator, ProtocolAdapter, TrainingRun
 from .declared_guarantee import Declared, DeclaredAdapter
 from .diffprivlib import DiffprivlibAdapter
 from .interpret import InterpretAdapter
@@ -82,10 +82,10 @@ def training_run(estimator: Estimator, n_samples: int | None = None, declared: D
 
 
 LIBRARIES: tuple[Adapter, ...] = (DiffprivlibAdapter(), InterpretAdapter())
-STATED: tuple[Adapter, ...] = (ProtocolAdapter(), DpEventAdapter())
+STATED = ProtocolAdapter()
 
 #: Adapters of models without parts, for a declared guarantee.
-OF_MODELS: tuple[Adapter, ...] = (*LIBRARIES, SkorchAdapter(declared=True), *STATED)
+OF_MODELS: tuple[Adapter, ...] = (*LIBRARIES, SkorchAdapter(declared=True), STATED)
 
 #: Adapters in the order of asking; each recognises exact types only.
-ADAPTERS: tuple[Adapter, ...] = (*LIBRARIES, CompositeAdapter(adapter_for), SkorchAdapter(), OpacusAdapter(), *STATED)
+ADAPTERS: tuple[Adapter, ...] = (*LIBRARIES, CompositeAdapter(adapter_for), SkorchAdapter(), OpacusAdapter(), STATED)

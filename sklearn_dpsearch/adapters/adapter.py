@@ -194,15 +194,21 @@ class PrivateEstimator(Estimator, Protocol):
 class ProtocolAdapter(Adapter):
     """Anything with a method ``privacy_guarantee(n_samples) -> Guarantee``; see ``PrivateEstimator`` for the rest.
 
-    A subclass of an estimator of this library may have changed ``fit``: the subclass needs its own method, and is not
-    trained together with others.
+    Instead an estimator may have ``dp_event``, the event of one ``fit`` as configured or a method that returns it, and
+    ``neighboring_relation``, both of ``dp_accounting``. A subclass of an estimator of this library may have changed
+    ``fit``: the subclass needs a statement of its own, and is not trained together with others.
     """
 
     def recognises(self, estimator: object) -> bool:
-        return _has(estimator, "privacy_guarantee") and not _only_inherits(estimator, "privacy_guarantee")
+        return _states_guarantee(estimator) or _states_event(estimator)
 
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
         name = type(estimator).__name__
+        if _states_event(estimator) and not _states_guarantee(estimator):
+            stated = getattr(estimator, "dp_event", None)
+            event = stated() if callable(stated) else stated
+            guarantee = from_event(event, _relation(estimator))
+            return TrainingRun(guarantee=guarantee, assumptions=(f"{name} states its own event: {event!r}.",))
         if _has(estimator, "_unseeded_cost"):  # a search: its guarantee rests on the assumptions of its estimator
             spent = estimator._unseeded_cost(n_samples)
             word = f"{name} states its own guarantee: {spent.guarantee!r}."
@@ -266,6 +272,14 @@ def _has(estimator: object, method: str) -> TypeGuard[Any]:
     return callable(getattr(estimator, method, None))
 
 
+def _states_guarantee(estimator: object) -> bool:
+    return _has(estimator, "privacy_guarantee") and not _only_inherits(estimator, "privacy_guarantee")
+
+
+def _states_event(estimator: object) -> bool:
+    return hasattr(estimator, "dp_event") and not _only_inherits(estimator, "dp_event")
+
+
 def _only_inherits(estimator: object, method: str) -> bool:
     """Return whether a class from elsewhere has a method from a class of this library."""
     kind = type(estimator)
@@ -288,23 +302,6 @@ def scaled_by_name(estimator: Estimator, factor: float) -> dict[str, Any]:
 
 #: Relation by the name of the member of ``dp_accounting.NeighboringRelation``.
 RELATIONS: dict[str, Neighboring] = {"ADD_OR_REMOVE_ONE": "add_remove", "REPLACE_SPECIAL": "zero_out"}
-
-
-class DpEventAdapter(ProtocolAdapter):
-    """Anything with ``dp_event``, an event or a method that returns one, and with ``neighboring_relation``.
-
-    The event is that of one ``fit`` as configured. An estimator with a method ``privacy_guarantee`` is asked for that
-    instead. Further facts are stated as for ``ProtocolAdapter``.
-    """
-
-    def recognises(self, estimator: object) -> bool:
-        return hasattr(estimator, "dp_event") and not _only_inherits(estimator, "dp_event")
-
-    def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
-        name, stated = type(estimator).__name__, getattr(estimator, "dp_event", None)
-        event = stated() if callable(stated) else stated
-        guarantee = from_event(event, _relation(estimator))
-        return TrainingRun(guarantee=guarantee, assumptions=(f"{name} states its own event: {event!r}.",))
 
 
 def _relation(estimator: Any) -> Neighboring:

@@ -143,6 +143,13 @@ class Stated(nets.Own):
         return DPSGD(noise_multiplier=9.0, sample_rate=0.1, steps=1)
 
 
+class WithEvent(nets.Own):
+    dp_event, neighboring_relation = (
+        dp_accounting.GaussianDpEvent(9.0),
+        dp_accounting.NeighboringRelation.REPLACE_SPECIAL,
+    )
+
+
 class Derived(nets.Own):
     pass
 
@@ -150,7 +157,8 @@ class Derived(nets.Own):
 def test_nets_of_others_are_recognised_by_their_noise():
     for kind in (nets.Mixed, nets.Own, nets.ByEpsilon, Derived):
         assert type(adapter_for(net(kind))) is OpacusAdapter
-    assert type(adapter_for(net(Stated))) is SkorchAdapter
+    for kind in (Stated, WithEvent):  # their released models are stripped, as those of declared nets are
+        assert type(adapter_for(net(kind))) is SkorchAdapter
     with pytest.raises(UnknownGuaranteeError):
         adapter_for(net(skorch.NeuralNetClassifier))
 
