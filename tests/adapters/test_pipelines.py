@@ -74,6 +74,12 @@ def test_a_composite_without_private_parts_costs_nothing():
     assert promise(make_pipeline(Normalizer())) == PureDP(epsilon=0.0)
 
 
+def test_a_part_that_reveals_nothing_keeps_its_relation():
+    """Under replace-one it may still tell the number of records."""
+    silent = make_pipeline(FunctionTransformer(np.abs), NoisyCentroids(epsilon=0.0))
+    assert promise(silent) == PureDP(epsilon=0.0, neighboring="replace_one")
+
+
 def test_parts_under_different_relations_are_an_error():
     mixed = make_pipeline(NoisyShift(neighboring="add_remove"), NoisyCentroids())
     with pytest.raises(MixedNeighborsError):
