@@ -39,13 +39,11 @@ DEFAULTS = {
     # what most scorers and columns do
     "PrivateScorer": {"plain"},
     "HistogramScorer": {"plain"},
-    "Range": {"said", "stated"},
+    "Range": {"said"},
     "Records": {"opened"},
     "Dense": {"add"},
-    # what most adapters of parts, and estimators that speak for themselves, do
-    "PartsAdapter": {"fresh_randomness"},
-    "_CompositeAdapter": {"listed_fitted"},
-    "ProtocolAdapter": {"recognises", "training_run"},
+    # what most estimators that speak for themselves do
+    "ProtocolAdapter": {"recognises"},
     # further checks and sentences, after those of all
     "GradientBoosting": {"_check_arguments", "privacy_assumptions"},
     "_Number": {"is_satisfied_by"},

@@ -38,7 +38,6 @@ MAKE_GENERATORS = {
     "search/_rehearsal.py": "made-up records",
     "audit/auditing.py": "coins of the attacker",
     "audit/one_run.py": "coins of the attacker",
-    "audit/repeated_fits.py": "coins of the attacker",
     "audit/result.py": "coins of the attacker",
     "_disk/store.py": "names of files",
     "nets/estimators/cost.py": "numbers of notes",

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from ..privacy import UnknownGuaranteeError
-from .adapter import Adapter, Estimator, TrainingRun
+from .adapter import Adapter, Estimator, PrivateEstimator, ProtocolAdapter, TrainingRun
 from .declared_guarantee import Declared, DeclaredAdapter
 from .diffprivlib import DiffprivlibAdapter
 from .interpret import InterpretAdapter
 from .opacus import OpacusAdapter
-from .pipelines import PipelineAdapter, UnionAdapter
-from .protocol import DpEventAdapter, PrivateEstimator, ProtocolAdapter
+from .pipelines import CompositeAdapter
 from .refusals import COUNTERPARTS
 from .skorch_nets import SkorchAdapter
 
-__all__ = [
-    "Adapter",
-    "PrivateEstimator",
-    "TrainingRun",
-    "adapter_for",
-    "training_run",
-]
+__all__ = ["Adapter", "PrivateEstimator", "TrainingRun", "adapter_for", "training_run"]
 
 ANY_MODEL = (
     "a net of sklearn_dpsearch.nets, boosting of sklearn_dpsearch.boosting, a diffprivlib model or InterpretML's "
@@ -88,17 +81,11 @@ def training_run(estimator: Estimator, n_samples: int | None = None, declared: D
     return adapter_for(estimator, declared).training_run(estimator, n_samples)
 
 
-DIFFPRIVLIB, INTERPRET = DiffprivlibAdapter(), InterpretAdapter()
-PROTOCOL, EVENT = ProtocolAdapter(), DpEventAdapter()
-SKORCH, OPACUS = SkorchAdapter(), OpacusAdapter()
+LIBRARIES: tuple[Adapter, ...] = (DiffprivlibAdapter(), InterpretAdapter())
+STATED = ProtocolAdapter()
 
 #: Adapters of models without parts, for a declared guarantee.
-OF_MODELS: tuple[Adapter, ...] = (DIFFPRIVLIB, INTERPRET, SkorchAdapter(declared=True), PROTOCOL, EVENT)
+OF_MODELS: tuple[Adapter, ...] = (*LIBRARIES, SkorchAdapter(declared=True), STATED)
 
 #: Adapters in the order of asking; each recognises exact types only.
-ADAPTERS: tuple[Adapter, ...] = (
-    *(DIFFPRIVLIB, INTERPRET),
-    *(PipelineAdapter(adapter_for), UnionAdapter(adapter_for)),
-    *(SKORCH, OPACUS),
-    *(PROTOCOL, EVENT),
-)
+ADAPTERS: tuple[Adapter, ...] = (*LIBRARIES, CompositeAdapter(adapter_for), SkorchAdapter(), OpacusAdapter(), STATED)

@@ -1,18 +1,26 @@
-"""Interface of an adapter: facts about the estimators of one library."""
+"""Adapters: facts about the estimators of one library, or those that an estimator states itself."""
 
 from __future__ import annotations
 
+import math
+import numbers
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
-from ..privacy import Guarantee
+from ..privacy import Guarantee, PrivacyError, UnknownGuaranteeError
 from ..privacy._types import Neighboring
+from ..privacy.interop import from_event
+from .seeds import SEEDS
 
 #: Change of a good value of a hyperparameter with the number of records: "linear" (in proportion), "keep", or
 #: (value, n, n') ↦ value.
 ExtrapolationRule = str | Callable[[Any, float, float], Any]
+#: Parameters of an estimator, for ``set_params``.
+Parameters = dict[str, Any]
+Names = frozenset[str]
 
 
 class Estimator(Protocol):
@@ -57,10 +65,8 @@ class Adapter(ABC):
         """
 
     @abstractmethod
-    def scaled_privacy(
-        self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()
-    ) -> dict[str, Any]:
-        """Parameters (for ``set_params``) with which every privacy loss of one ``fit`` is multiplied by ``factor``.
+    def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
+        """Parameters with which every privacy loss of one ``fit`` is multiplied by ``factor``.
 
         ``varying`` names the parameters in which candidates differ. An estimator that can state its noise through
         several parameters chooses one that does not vary.
@@ -70,11 +76,11 @@ class Adapter(ABC):
     def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...] | None:
         """Names of the parameters on which the guarantee depends; None if it may depend on any."""
 
-    def fresh_randomness(self, estimator: Estimator) -> dict[str, Any]:
+    def fresh_randomness(self, estimator: Estimator) -> Parameters:
         """Parameters that give one candidate its own secure randomness and its own ledger."""
         return {}
 
-    def integer_seeds(self, estimator: Estimator) -> dict[str, Any]:
+    def integer_seeds(self, estimator: Estimator) -> Parameters:
         """Integers in place of the generators that a search with a seed has set, where integers are needed."""
         return {}
 
@@ -93,14 +99,14 @@ class Adapter(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} does not train models together.")
 
-    def expecting(self, estimator: Estimator, n: float) -> dict[str, Any] | None:
+    def expecting(self, estimator: Estimator, n: float) -> Parameters | None:
         """Parameters that make ``fit`` use the public number ``n`` of records instead of counting its records.
 
         The parameters do not change the guarantee. None: the estimator counts its records, or may do so.
         """
         return None
 
-    def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
+    def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
         """Parameters with which guarantee and noise are for the given neighbours; None if this is impossible."""
         return None
 
@@ -137,3 +143,174 @@ class Adapter(ABC):
     def scrub(self, model: Estimator) -> None:
         """Delete attributes of a fitted model that its guarantee does not cover."""
         return None
+
+
+# --- checks that several adapters share -------------------------------------------------------------------------------
+
+
+def positive(owner: str, name: str, value: Any, below: float = math.inf) -> float:
+    """A parameter of an estimator that must be a number between 0 and ``below``."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < below:
+        raise PrivacyError(f"Found {name}={value!r} in {owner}; a number between 0 and {below:g} is needed.")
+    return float(value)
+
+
+def require_version(package: str, distribution: str, examined: str, example: str) -> None:
+    """Raise unless the loaded package is the release whose sources were read."""
+    version = getattr(sys.modules.get(package), "__version__", None)
+    if version != examined:
+        raise UnknownGuaranteeError(
+            f"Found {distribution} {version}; what its models really promise is known for {examined}. Install "
+            f"{distribution}=={examined}, or declare the guarantee of one fit, e.g. guarantee={example}."
+        )
+
+
+def is_ours(kind: type) -> bool:
+    """Return whether a class is of this library."""
+    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+# --- estimators that state their own guarantee ------------------------------------------------------------------------
+
+
+class PrivateEstimator(Estimator, Protocol):
+    """Interface of an estimator that states its own guarantee.
+
+    Each of these facts may be stated too, as a method or an attribute of the estimator. The methods of ``Adapter`` of
+    the same name say what they mean, without ``estimator``:
+
+    - ``privacy_parameters``, ``scaled_privacy(factor, varying)``, ``under(neighboring)``, ``expecting(n)``;
+    - ``search_space(grid=False)``, ``extrapolation()``;
+    - ``fit_together(models, X, y)``, a static method;
+    - ``privacy_assumptions()``: assumptions of the guarantee, as sentences;
+    - ``secure_without_seed``: with True and ``random_state=None`` (``noise_seed=None``) the estimator draws on the
+      operating system, and keeps None. Other estimators get a generator with fresh entropy.
+    """
+
+    def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
+        """Guarantee of one ``fit`` on ``n_samples`` records (None: not known yet)."""
+
+
+class ProtocolAdapter(Adapter):
+    """Anything with a method ``privacy_guarantee(n_samples) -> Guarantee``; see ``PrivateEstimator`` for the rest.
+
+    Instead an estimator may have ``dp_event``, the event of one ``fit`` as configured or a method that returns it, and
+    ``neighboring_relation``, both of ``dp_accounting``. A subclass of an estimator of this library may have changed
+    ``fit``: the subclass needs a statement of its own, and is not trained together with others.
+    """
+
+    def recognises(self, estimator: object) -> bool:
+        return _states_guarantee(estimator) or _states_event(estimator)
+
+    def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
+        name = type(estimator).__name__
+        if _states_event(estimator) and not _states_guarantee(estimator):
+            stated = getattr(estimator, "dp_event", None)
+            event = stated() if callable(stated) else stated
+            guarantee = from_event(event, _relation(estimator))
+            return TrainingRun(guarantee=guarantee, assumptions=(f"{name} states its own event: {event!r}.",))
+        if _has(estimator, "_unseeded_cost"):  # a search: its guarantee rests on the assumptions of its estimator
+            spent = estimator._unseeded_cost(n_samples)
+            word = f"{name} states its own guarantee: {spent.guarantee!r}."
+            return TrainingRun(guarantee=spent.guarantee, assumptions=(word, *spent.assumptions))
+        found = estimator.privacy_guarantee(n_samples) if _has(estimator, "privacy_guarantee") else None
+        if not isinstance(found, Guarantee):
+            raise UnknownGuaranteeError(
+                f"{name}.privacy_guarantee returned {type(found).__name__}. It must return a guarantee from "
+                "sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0)."
+            )
+        if _has(estimator, "privacy_assumptions"):
+            return TrainingRun(guarantee=found, assumptions=tuple(estimator.privacy_assumptions()))
+        return TrainingRun(guarantee=found, assumptions=(f"{name} states its own guarantee: {found!r}.",))
+
+    def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
+        if _has(estimator, "scaled_privacy"):
+            return dict(estimator.scaled_privacy(factor, varying))
+        return scaled_by_name(estimator, factor)
+
+    def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...] | None:
+        found: tuple[str, ...] | None = getattr(estimator, "privacy_parameters", None)
+        return found
+
+    def fresh_randomness(self, estimator: Estimator) -> Parameters:
+        secure = getattr(estimator, "secure_without_seed", False)
+        return dict.fromkeys(sorted(set(SEEDS) & set(estimator.get_params(deep=False)))) if secure else {}
+
+    def takes_chosen_rows(self, estimator: Estimator) -> bool:
+        return is_ours(type(estimator)) and getattr(estimator, "takes_chosen_rows", False) is True
+
+    def trains_together(self, estimator: Estimator) -> bool:
+        return _has(estimator, "fit_together") and not _only_inherits(estimator, "fit_together")
+
+    def fit_together(self, models: Sequence[Any], X: Any, y: Any) -> list[Any]:
+        return list(models[0].fit_together(models, X, y))
+
+    def expecting(self, estimator: Estimator, n: float) -> Parameters | None:
+        return estimator.expecting(n) if _has(estimator, "expecting") else None
+
+    def for_records(self, estimator: Estimator, n: int, places: int | None = None) -> None:
+        if _has(estimator, "sized") and (parameters := estimator.sized(n)):
+            estimator.set_params(**parameters)
+        if places is not None and _has(estimator, "in_places") and is_ours(type(estimator)):
+            estimator.in_places(places)
+
+    def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
+        if _has(estimator, "under"):
+            found: Parameters | None = estimator.under(neighboring)
+            return found
+        return {} if self.training_run(estimator, None).guarantee.neighboring == neighboring else None
+
+    def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
+        return estimator.extrapolation() if _has(estimator, "extrapolation") else {}
+
+    def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]] | None:
+        return estimator.search_space(grid=grid) if _has(estimator, "search_space") else None
+
+
+def _has(estimator: object, method: str) -> TypeGuard[Any]:
+    """Return whether an estimator has a method, independent of other methods."""
+    return callable(getattr(estimator, method, None))
+
+
+def _states_guarantee(estimator: object) -> bool:
+    return _has(estimator, "privacy_guarantee") and not _only_inherits(estimator, "privacy_guarantee")
+
+
+def _states_event(estimator: object) -> bool:
+    return hasattr(estimator, "dp_event") and not _only_inherits(estimator, "dp_event")
+
+
+def _only_inherits(estimator: object, method: str) -> bool:
+    """Return whether a class from elsewhere has a method from a class of this library."""
+    kind = type(estimator)
+    owner = next((parent for parent in kind.__mro__ if method in vars(parent)), kind)
+    return is_ours(owner) and not is_ours(kind)
+
+
+def scaled_by_name(estimator: Estimator, factor: float) -> dict[str, Any]:
+    """Multiply a parameter called ``epsilon`` by ``factor``, or divide one called ``noise_multiplier`` by it."""
+    parameters = estimator.get_params(deep=False)
+    for name, power in (("epsilon", 1), ("noise_multiplier", -1)):
+        if isinstance(parameters.get(name), (int, float)):
+            return {name: parameters[name] * factor**power}
+    raise PrivacyError(
+        f"The noise of {type(estimator).__name__} cannot be calibrated: it has no numeric parameter epsilon or "
+        "noise_multiplier. Leave epsilon=None in the search, which then reports what the estimator as configured "
+        "costs in total."
+    )
+
+
+#: Relation by the name of the member of ``dp_accounting.NeighboringRelation``.
+RELATIONS: dict[str, Neighboring] = {"ADD_OR_REMOVE_ONE": "add_remove", "REPLACE_SPECIAL": "zero_out"}
+
+
+def _relation(estimator: Any) -> Neighboring:
+    stated = getattr(estimator, "neighboring_relation", None)
+    relation = RELATIONS.get(getattr(stated, "name", ""))
+    if relation is None:
+        raise UnknownGuaranteeError(
+            f"Found neighboring_relation={stated!r} in {type(estimator).__name__}, which states a dp_event; "
+            "dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE or REPLACE_SPECIAL is needed as an attribute. Under "
+            "another relation give the estimator a method privacy_guarantee(n_samples)."
+        )
+    return relation

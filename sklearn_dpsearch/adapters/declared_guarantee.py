@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..privacy import Guarantee, LeakingEstimatorError, PrivacyError, UnknownGuaranteeError
-from .adapter import Adapter, Estimator, TrainingRun
-from .pipelines import EstimatorPart, PartsAdapter, joined_dense, refuse_cache, under, under_names
-from .protocol import scaled_by_name
+from .adapter import Adapter, Estimator, Names, Parameters, TrainingRun, scaled_by_name
+from .pipelines import EstimatorPart, PartsAdapter, refuse_cache, under
 from .seeds import fitted_parts, seed_names
 
 #: A guarantee, or (estimator, number of records or None) ↦ guarantee.
@@ -61,9 +60,7 @@ class DeclaredAdapter(PartsAdapter):
                     f"these can be tried out on the released model, and the noise be taken away. Search over {inner}."
                 )
 
-    def scaled_privacy(
-        self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()
-    ) -> dict[str, Any]:
+    def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
         if isinstance(self.declared, Guarantee):
             raise PrivacyError(
                 f"A fixed declared guarantee ({self.declared!r}) cannot be calibrated to a target epsilon. Declare a "
@@ -74,10 +71,6 @@ class DeclaredAdapter(PartsAdapter):
 
     def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...] | None:
         return () if isinstance(self.declared, Guarantee) else None
-
-    def fresh_randomness(self, estimator: Estimator) -> dict[str, Any]:
-        dense = under_names((name, joined_dense(part)) for name, part, _ in self._outermost(estimator))
-        return {**dense, **super().fresh_randomness(estimator)}
 
     def known_parts(self, estimator: Estimator) -> Iterator[EstimatorPart]:
         for name, part, adapter in self._outermost(estimator):

@@ -1,26 +1,255 @@
-"""The adapter of diffprivlib's models."""
+"""Models of diffprivlib 0.6.6: their actual guarantees, read from their mechanisms, and the adapter that states them.
+
+The library does not state the neighbours for which its ε holds. All guarantees here are for replace-one neighbours with
+a public number of records, because most models use the number exactly. A model whose noise was made for adding or
+removing a record costs more under replace-one. Proofs: docs/theory/diffprivlib.md; refusals:
+docs/reference/diffprivlib.md.
+"""
 
 from __future__ import annotations
 
 import math
-import numbers
 import secrets
-import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaranteeError
-from ..privacy._types import Neighboring
-from .adapter import Adapter, Estimator, ExtrapolationRule, TrainingRun
-from .diffprivlib_models import MODELS, SPACES
+from ..privacy import LeakingEstimatorError, PureDP
+from ..privacy._types import Array, Neighboring
+from .adapter import Adapter, Estimator, ExtrapolationRule, Names, Parameters, TrainingRun, positive, require_version
+
+if TYPE_CHECKING:  # the library is optional
+    from diffprivlib.models import (
+        DecisionTreeClassifier,
+        GaussianNB,
+        LinearRegression,
+        LogisticRegression,
+        StandardScaler,
+    )
 
 #: The module of the models that are trained in double precision, and of those whose predictions are clipped.
-VARIANTS = f"{__package__}.diffprivlib_variants"
-
+OF_VARIANTS = f"{__package__}.diffprivlib_variants"
 #: Release of diffprivlib whose sources were read.
 EXAMINED = "0.6.6"
+PUBLIC_SIZE = "The number of records is public (diffprivlib divides noise by it)."
+PUBLIC_CLASSES = (
+    "The class labels are public: every part of the records that trains holds each of them, whichever one record is "
+    "changed."
+)
+
+#: Below this ε rounding errors spoil the scale of bounded Laplace noise for a single feature.
+SMALLEST_EPSILON = 1e-3
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """Facts about one model.
+
+    Parameters
+    ----------
+    factor : callable
+        Model ↦ multiple of its ``epsilon`` that holds for replace-one neighbours; raises if none does.
+    bounds : tuple of str
+        Parameters that must be given: diffprivlib would read them from the data.
+    assumptions : tuple of str
+    also : tuple of str
+        Other parameters on which the guarantee depends.
+    exact : tuple of str
+        Fitted attributes that are computed from the data without noise. They are deleted before a model is released,
+        also where its guarantee is declared.
+    settings : mapping
+        Parameters that the guarantee needs: every candidate gets them, also against the user's choice.
+    """
+
+    factor: Callable[[Any], float]
+    bounds: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _scaler(model: StandardScaler) -> float:
+    """Mean and variance at ε/2 each, split over the features; both noises are scaled to a changed record."""
+    _intervals(model, "bounds")
+    _refuse_tiny_epsilon(model)
+    return 1.0
+
+
+def _tree(model: DecisionTreeClassifier) -> float:
+    """Permute-and-flip per leaf, at ε for a record more or less; a changed record touches two leaves or two counts."""
+    return 2.0
+
+
+def _naive_bayes(model: GaussianNB) -> float:
+    """A record that changes its class touches two counts, two vectors of sums and two of squares, ε/3 each.
+
+    The noise of a sum is scaled to upper − lower, but a record that enters a class moves the sum by
+    max(|lower|, |upper|).
+    """
+    lower, upper = _intervals(model, "bounds")
+    equal = np.all(lower == lower.min()) and np.all(upper == upper.max())
+    if not equal and np.allclose(lower, lower.min()) and np.allclose(upper, upper.max()):
+        raise LeakingEstimatorError(
+            "GaussianNB has bounds that differ between features by less than np.allclose sees: diffprivlib 0.6.6 then "
+            "clips every feature to the widest of them, and makes too little noise for the others. Subtract public "
+            "constants and rescale the features so that one pair of bounds, e.g. bounds=(-1, 1), holds for all."
+        )
+    _refuse_tiny_epsilon(model)
+    reach = np.maximum(np.abs(lower), np.abs(upper)) / (upper - lower)
+    return float(2.0 * (2.0 + np.mean(reach)) / 3.0)
+
+
+def _logistic_regression(model: LogisticRegression) -> float:
+    """Objective perturbation needs every coefficient in the penalty and rows of norm at most 2."""
+    if model.fit_intercept:
+        raise LeakingEstimatorError(
+            "LogisticRegression has fit_intercept=True: diffprivlib does not penalise the intercept, and without that "
+            "objective perturbation has no finite epsilon. Set fit_intercept=False and append a constant column, e.g. "
+            "with a FunctionTransformer, counted in data_norm."
+        )
+    if not 0 < model.data_norm <= 2:
+        raise LeakingEstimatorError(
+            f"LogisticRegression has data_norm={model.data_norm!r}: diffprivlib's noise covers its epsilon only for "
+            "rows of norm at most 2. Divide the features by public constants so that data_norm <= 2 (1 is usual)."
+        )
+    if model.n_jobs not in (None, 1):
+        raise LeakingEstimatorError(
+            f"LogisticRegression has n_jobs={model.n_jobs!r}: its processes would draw the same noise. Set "
+            "n_jobs=None; the search runs candidates in parallel instead."
+        )
+    if model.verbose:
+        raise LeakingEstimatorError(
+            f"LogisticRegression has verbose={model.verbose!r}: the optimiser prints every candidate's loss. Set "
+            "verbose=0."
+        )
+    return 1.0
+
+
+def _linear_regression(model: LinearRegression) -> float:
+    """Functional mechanism, for settings in which its sensitivities are correct."""
+    if model.fit_intercept:
+        raise LeakingEstimatorError(
+            "LinearRegression has fit_intercept=True: diffprivlib 0.6.6 then spends more than epsilon on the means "
+            "and scales the noise of the squares by the lower bounds alone, so no finite epsilon holds. Centre X and "
+            "y by public constants and set fit_intercept=False."
+        )
+    _intervals(model, "bounds_y")
+    lower, upper = _intervals(model, "bounds_X")
+    if np.any(np.abs(lower) < np.abs(upper)):
+        raise LeakingEstimatorError(
+            "LinearRegression has bounds_X whose upper end is further from 0 than the lower one: diffprivlib 0.6.6 "
+            "scales the noise of the squares by the lower bounds alone. Give symmetric bounds, e.g. bounds_X=(-1, 1)."
+        )
+    return 1.0
+
+
+def _never(reason: str) -> Callable[[Any], float]:
+    """Factor of a model for which no finite ε holds."""
+
+    def refuse(model: Any) -> float:
+        raise LeakingEstimatorError(reason)
+
+    return refuse
+
+
+def _refuse_tiny_epsilon(model: GaussianNB | StandardScaler) -> None:
+    if model.epsilon < SMALLEST_EPSILON:
+        raise LeakingEstimatorError(
+            f"{type(model).__name__} has epsilon={model.epsilon!r}: below {SMALLEST_EPSILON:g} diffprivlib computes "
+            "the scale of its bounded noise with too large an error. Raise epsilon, or use fewer candidates (n_iter)."
+        )
+
+
+def _intervals(model: GaussianNB | LinearRegression | StandardScaler, name: str) -> tuple[Array, Array]:
+    """Lower and upper ends of a parameter that holds bounds, checked."""
+    given = getattr(model, name)
+    try:
+        lower, upper = (np.ravel(np.asarray(end, dtype=float)) for end in given)
+        usable = bool(np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)) and np.all(lower < upper))
+    except (TypeError, ValueError):
+        usable = False
+    if not usable:
+        raise LeakingEstimatorError(
+            f"{type(model).__name__} has {name}={given!r}. It needs finite public bounds with lower < upper for every "
+            f"feature, e.g. {name}=(0, 1)."
+        )
+    return lower, upper
+
+
+#: Every model of diffprivlib 0.6.6 that trains.
+MODELS: dict[str, KnownModel] = {
+    "DecisionTreeClassifier": KnownModel(_tree, ("bounds", "classes")),
+    "GaussianNB": KnownModel(_naive_bayes, ("bounds",), (PUBLIC_SIZE, PUBLIC_CLASSES)),
+    "KMeans": KnownModel(
+        _never(
+            "KMeans leaves a centre exactly where it was when no record is near it, and keeps inertia_ and labels_ "
+            "without noise: no finite epsilon holds for the fitted model. Use another clusterer, or declare guarantee= "
+            "if you know better."
+        ),
+        exact=("labels_", "inertia_", "n_iter_"),
+    ),
+    "LinearRegression": KnownModel(
+        _linear_regression,
+        ("bounds_X", "bounds_y"),
+        (
+            "All records lie within bounds_X and bounds_y: LinearRegression does not clip without an intercept.",
+            "y has one column.",
+        ),
+        also=("fit_intercept",),
+    ),
+    "LogisticRegression": KnownModel(
+        _logistic_regression,
+        ("data_norm",),
+        (PUBLIC_SIZE, PUBLIC_CLASSES, "The optimiser of LogisticRegression reaches the minimum, up to rounding."),
+        also=("fit_intercept", "n_jobs", "verbose"),
+        exact=("n_iter_",),
+        # with the default tolerance the optimiser stops about one record's gradient away from the minimum
+        settings={"tol": 1e-12, "max_iter": 10_000},
+    ),
+    "PCA": KnownModel(
+        _never(
+            "PCA draws its components by a rejection sampler that in diffprivlib 0.6.6 divides by a density where it "
+            "should multiply: epsilon was proved for another distribution, and the loss grows with the number of "
+            "features. Project by a public matrix instead (FunctionTransformer), drop the step, or declare guarantee= "
+            "if you know better."
+        ),
+        exact=("n_samples_",),
+    ),
+    "RandomForestClassifier": KnownModel(
+        _never(
+            "RandomForestClassifier gives each tree a 31-bit integer seed, keeps it on the fitted model and draws the "
+            "public thresholds and the secret noise from it, so that the noise can be recomputed. Use diffprivlib's "
+            "DecisionTreeClassifier with random_state=None."
+        )
+    ),
+    "StandardScaler": KnownModel(_scaler, ("bounds",), (PUBLIC_SIZE,)),
+}
+
+
+def _penalties(own: float, grid: bool) -> Any:
+    """Current strength and stronger penalties, down to a hundredth: the default fails below epsilon = 1."""
+    from scipy.stats import loguniform
+
+    return [own / 100, own / 10, own] if grid else loguniform(own / 100, own)
+
+
+def _depths(own: int, grid: bool) -> list[int]:
+    """Values of the depth, half of which are the current depth."""
+    others = [depth for depth in (own - 2, own + 3) if depth >= 1]
+    return [own] * (1 if grid else len(others)) + others
+
+
+#: Space around a model's current parameters: name ↦ (current value, whether for a grid) ↦ values.
+SPACES: dict[str, Mapping[str, Callable[[Any, bool], Any]]] = {
+    "DecisionTreeClassifier": {"max_depth": _depths},
+    "LogisticRegression": {"C": _penalties},
+}
+
+
+# --- the adapter ------------------------------------------------------------------------------------------------------
 
 
 class SystemRandomState(np.random.RandomState):
@@ -53,28 +282,31 @@ class DiffprivlibAdapter(Adapter):
 
     def recognises(self, estimator: object) -> bool:
         kind = type(estimator)
-        theirs = kind.__module__.startswith("diffprivlib.models.") or kind.__module__ == VARIANTS
+        theirs = kind.__module__.startswith("diffprivlib.models.") or kind.__module__ == OF_VARIANTS
         return theirs and _name(estimator) in MODELS
 
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
         model = MODELS[_name(estimator)]
-        _examined(type(estimator).__name__)
-        epsilon = _checked_epsilon(estimator)
+        require_version("diffprivlib", "diffprivlib", EXAMINED, "PureDP(epsilon=1.0)")
+        owner, parameters = type(estimator).__name__, estimator.get_params(deep=False)
+        epsilon = positive(owner, "epsilon", parameters["epsilon"])
         for name in model.bounds:
-            _require_given(estimator, name)
+            if parameters[name] is None:
+                raise LeakingEstimatorError(
+                    f"{owner} has {name}=None and would read it from the data. Give {name} as public constants, known "
+                    "without looking at the data."
+                )
         guarantee = PureDP(epsilon=_above(epsilon * model.factor(estimator)), neighboring="replace_one")
         return TrainingRun(guarantee=guarantee, assumptions=model.assumptions)
 
-    def scaled_privacy(
-        self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()
-    ) -> dict[str, Any]:
-        return {"epsilon": _epsilon(estimator) * factor}
+    def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
+        return {"epsilon": estimator.get_params(deep=False)["epsilon"] * factor}
 
     def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...]:
         model = MODELS[_name(estimator)]
         return ("epsilon", *model.bounds, *model.also)
 
-    def fresh_randomness(self, estimator: Estimator) -> dict[str, Any]:
+    def fresh_randomness(self, estimator: Estimator) -> Parameters:
         """No seed, so that mechanisms draw on the operating system, and an own accountant: the default counts runs."""
         from diffprivlib.accountant import BudgetAccountant
 
@@ -82,7 +314,7 @@ class DiffprivlibAdapter(Adapter):
         source = SystemRandomState() if name == "DecisionTreeClassifier" else None
         return {"random_state": source, "accountant": BudgetAccountant(), **MODELS[name].settings}
 
-    def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
+    def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
         return {} if neighboring == "replace_one" else None
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
@@ -90,21 +322,17 @@ class DiffprivlibAdapter(Adapter):
         return {"C": "keep"} if type(estimator).__name__ == "LogisticRegression" else {}
 
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]]:
-        """Space around the current parameters, from ``SPACES`` in ``diffprivlib_models``."""
+        """Space around the current parameters, from ``SPACES``."""
         around = SPACES.get(_name(estimator), {})
         return [{name: values(getattr(estimator, name), grid) for name, values in around.items()}]
 
     def prepare(self, model: Estimator) -> None:
         """Make the model train in double precision: bounds are truncated to the type of X, where that is not."""
-        from .diffprivlib_variants import IN_DOUBLES
-
-        model.__class__ = IN_DOUBLES.get(_name(model), type(model))
+        model.__class__, _ = _variants(model)
 
     def finish(self, model: Estimator) -> None:
         """Keep the predictions of a linear regression within ``bounds_y``: on few records the noise is that large."""
-        from .diffprivlib_variants import RELEASED
-
-        model.__class__ = RELEASED.get(_name(model), type(model))
+        _, model.__class__ = _variants(model)
 
     def scrub(self, model: Estimator) -> None:
         for name in MODELS[_name(model)].exact:
@@ -116,34 +344,11 @@ def _name(model: object) -> str:
     return type(model).__name__.removeprefix("Clipped").removesuffix("InDoubles")
 
 
-def _examined(name: str) -> None:
-    version = getattr(sys.modules.get("diffprivlib"), "__version__", None)
-    if version != EXAMINED:
-        raise UnknownGuaranteeError(
-            f"{name} comes from diffprivlib {version}; what its models really promise is known for {EXAMINED}. Install "
-            f"diffprivlib=={EXAMINED}, or declare what one fit promises, e.g. guarantee=PureDP(epsilon=1.0)."
-        )
+def _variants(model: Estimator) -> tuple[type, type]:
+    """The type of a model that trains, and of one that is released."""
+    from .diffprivlib_variants import VARIANTS
 
-
-def _epsilon(estimator: Estimator) -> Any:
-    return estimator.get_params(deep=False)["epsilon"]
-
-
-def _checked_epsilon(estimator: Estimator) -> float:
-    epsilon = _epsilon(estimator)
-    if not isinstance(epsilon, numbers.Real) or isinstance(epsilon, bool) or not 0 < float(epsilon) < math.inf:
-        raise PrivacyError(
-            f"{type(estimator).__name__} has epsilon={epsilon!r}. It needs 0 < epsilon < inf, e.g. epsilon=1.0."
-        )
-    return float(epsilon)
-
-
-def _require_given(estimator: Estimator, name: str) -> None:
-    if getattr(estimator, name) is None:
-        raise LeakingEstimatorError(
-            f"{type(estimator).__name__} has {name}=None and would read it from the data. Give {name} as public "
-            "constants, known without looking at the data."
-        )
+    return VARIANTS.get(_name(model), (type(model), type(model)))
 
 
 def _above(epsilon: float) -> float:

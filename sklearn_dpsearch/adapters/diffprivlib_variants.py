@@ -41,15 +41,9 @@ class LinearRegressionInDoubles(_InDoubles, LinearRegression):
     """diffprivlib's ``LinearRegression``, trained in double precision, to which its targets are converted too."""
 
 
-#: Name in diffprivlib ↦ the type that trains.
-IN_DOUBLES: dict[str, type] = {
-    "DecisionTreeClassifier": DecisionTreeClassifierInDoubles,
-    "GaussianNB": GaussianNBInDoubles,
-    "LinearRegression": LinearRegressionInDoubles,
-}
-#: Name in diffprivlib ↦ the type that is released.
-RELEASED: dict[str, type] = {
-    "DecisionTreeClassifier": DecisionTreeClassifier,
-    "GaussianNB": GaussianNB,
-    "LinearRegression": ClippedLinearRegression,
+#: Name in diffprivlib ↦ the type that trains, and the type that is released.
+VARIANTS: dict[str, tuple[type, type]] = {
+    "DecisionTreeClassifier": (DecisionTreeClassifierInDoubles, DecisionTreeClassifier),
+    "GaussianNB": (GaussianNBInDoubles, GaussianNB),
+    "LinearRegression": (LinearRegressionInDoubles, ClippedLinearRegression),
 }

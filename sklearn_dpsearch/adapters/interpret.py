@@ -9,8 +9,6 @@ Gaussian mechanisms, so their composition is one with μ² = μ_bin² + μ_boost
 from __future__ import annotations
 
 import math
-import numbers
-import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -19,9 +17,9 @@ import numpy as np
 from scipy import optimize, stats
 from sklearn.utils import check_random_state
 
-from ..privacy import GaussianDP, LeakingEstimatorError, PrivacyError, UnknownGuaranteeError
+from ..privacy import GaussianDP, LeakingEstimatorError, PrivacyError
 from ..privacy._types import Neighboring
-from .adapter import Adapter, Estimator, TrainingRun
+from .adapter import Adapter, Estimator, Names, Parameters, TrainingRun, positive, require_version
 
 #: Release of interpret-core whose source was read.
 EXAMINED = "0.7.8"
@@ -53,20 +51,16 @@ class InterpretAdapter(Adapter):
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
         if type(estimator).__name__ == REGRESSOR:
             raise LeakingEstimatorError(REGRESSOR_LEAKS)
-        _check_version()
+        require_version("interpret", "interpret-core", EXAMINED, "GaussianDP(mu=0.25, neighboring='zero_out')")
         parameters = estimator.get_params(deep=False)
-        _check_budget(parameters)
+        budget = _budget(parameters)
         _check_features(parameters)
-        guarantee = GaussianDP(mu=_mu(*_budget(parameters)), neighboring="zero_out")
+        guarantee = GaussianDP(mu=_mu(*budget), neighboring="zero_out")
         return TrainingRun(guarantee=guarantee, assumptions=ASSUMPTIONS)
 
-    def scaled_privacy(
-        self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()
-    ) -> dict[str, Any]:
+    def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
         """An ``epsilon`` with which μ of one ``fit`` is multiplied by ``factor``, rounded down."""
-        parameters = estimator.get_params(deep=False)
-        _check_budget(parameters)
-        epsilon, delta, share, composition = _budget(parameters)
+        epsilon, delta, share, composition = _budget(estimator.get_params(deep=False))
         mu = factor * _mu(epsilon, delta, share, composition)
         return {"epsilon": _epsilon_for(mu, delta, share, composition)}
 
@@ -76,14 +70,14 @@ class InterpretAdapter(Adapter):
             *("feature_types", "feature_names", "privacy_bounds", "validation_size"),
         )
 
-    def fresh_randomness(self, estimator: Estimator) -> dict[str, Any]:
+    def fresh_randomness(self, estimator: Estimator) -> Parameters:
         """No seed, so that noise is seeded by the operating system; one process, as the search has its own."""
         return {"random_state": None, "n_jobs": 1}
 
-    def integer_seeds(self, estimator: Estimator) -> dict[str, Any]:
+    def integer_seeds(self, estimator: Estimator) -> Parameters:
         return {"random_state": int(check_random_state(estimator.get_params()["random_state"]).randint(2**31 - 1))}
 
-    def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
+    def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
         return {} if neighboring == "zero_out" else None
 
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]]:
@@ -92,25 +86,13 @@ class InterpretAdapter(Adapter):
         return [{"learning_rate": rates, "max_rounds": [100, 300], "max_leaves": [2, 3]}]
 
 
-def _check_version() -> None:
-    package = sys.modules.get("interpret")
-    version = getattr(package, "__version__", None)
-    if version != EXAMINED:
-        raise UnknownGuaranteeError(
-            f"Found interpret-core {version}; the guarantee of DP-EBM is known for {EXAMINED}. Install "
-            f"interpret-core=={EXAMINED}, or declare the guarantee of one fit, e.g. guarantee=GaussianDP(mu=0.25, "
-            "neighboring='zero_out')."
-        )
-
-
 # --- the budget -------------------------------------------------------------------------------------------------------
 
 
-def _check_budget(parameters: Mapping[str, Any]) -> None:
-    for name, most in (("epsilon", math.inf), ("delta", 1.0), ("bin_budget_frac", 1.0)):
-        value = parameters[name]
-        if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < most:
-            raise PrivacyError(f"Found {name}={value!r} in {CLASSIFIER}; a number between 0 and {most:g} is needed.")
+def _budget(parameters: Mapping[str, Any]) -> tuple[float, float, float, str]:
+    """ε, δ, the share of ε for bins, and the kind of composition, checked."""
+    epsilon = positive(CLASSIFIER, "epsilon", parameters["epsilon"])
+    delta, share = (positive(CLASSIFIER, name, parameters[name], below=1.0) for name in ("delta", "bin_budget_frac"))
     if parameters["composition"] not in ("gdp", "classic"):
         raise PrivacyError(
             f"Found composition={parameters['composition']!r} in {CLASSIFIER}; 'gdp' (less noise) or 'classic' is "
@@ -121,10 +103,6 @@ def _check_budget(parameters: Mapping[str, Any]) -> None:
             f"Found validation_size={parameters['validation_size']!r} in {CLASSIFIER}; 0 is needed: DP-EBM does not "
             "stop early, so records set aside would be lost. The search validates candidates itself."
         )
-
-
-def _budget(parameters: Mapping[str, Any]) -> tuple[float, float, float, str]:
-    epsilon, delta, share = (float(parameters[name]) for name in ("epsilon", "delta", "bin_budget_frac"))
     return epsilon, delta, share, str(parameters["composition"])
 
 

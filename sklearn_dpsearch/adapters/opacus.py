@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from .._process import steps_now
 from ..privacy import DPSGD, Guarantee, LeakingEstimatorError, NonPrivate, PrivacyError, calibrate
 from ..privacy._types import Neighboring
-from .adapter import Adapter, Estimator, TrainingRun
+from .adapter import Adapter, Estimator, Names, Parameters, TrainingRun, positive
 from .skorch_nets import SkorchAdapter, is_net_of_others, keep_unfitted, renew
 
 #: Parameters of which a net has one, at least: its noise.
@@ -46,15 +46,13 @@ class OpacusPlan:
     batches : int
         Number of batches in the loader that Opacus is given.
     epochs : int
-    noise_multiplier : float or None
-    target_epsilon, target_delta : float or None
+    noise_multiplier : float, default=0.0
+        0 where it is still to be calibrated.
     """
 
     batches: int
     epochs: int
-    noise_multiplier: float | None = None
-    target_epsilon: float | None = None
-    target_delta: float | None = None
+    noise_multiplier: float = 0.0
 
     @property
     def batches_drawn(self) -> int:
@@ -72,33 +70,16 @@ class OpacusPlan:
         return self.epochs * self.batches_drawn
 
     @property
-    def noise(self) -> float:
-        """Noise multiplier, as given or as calibrated."""
-        if self.noise_multiplier is not None:
-            return self.noise_multiplier
-        assert self.target_epsilon is not None
-        assert self.target_delta is not None
-        return _noise_for(self.target_epsilon, self.target_delta, _drawn_rate(self.sample_rate), self.steps)
-
-    @property
     def guarantee(self) -> DPSGD:
-        """Guarantee of one training."""
-        return _of(self.noise, _drawn_rate(self.sample_rate), self.steps)
-
-
-def _drawn_rate(rate: float) -> float:
-    """Largest probability with which a record is drawn."""
-    return min(1.0, rate + ROUNDING)
-
-
-def _of(noise: float, rate: float, steps: int) -> DPSGD:
-    return DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps, neighboring="zero_out")
+        """Guarantee of one training, at the largest probability with which a record is drawn."""
+        rate = min(1.0, self.sample_rate + ROUNDING)
+        return DPSGD(noise_multiplier=self.noise_multiplier, sample_rate=rate, steps=self.steps, neighboring="zero_out")
 
 
 @lru_cache(maxsize=1024)
-def _noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
+def _noise_for(epsilon: float, delta: float, plan: OpacusPlan) -> float:
     """Smallest noise multiplier found that meets the target. Opacus's own accountants take more."""
-    return calibrate(lambda noise: _of(noise, rate, steps), epsilon, delta)
+    return calibrate(lambda noise: replace(plan, noise_multiplier=noise).guarantee, epsilon, delta)
 
 
 @dataclass(frozen=True)
@@ -147,14 +128,13 @@ class OpacusAdapter(Adapter):
         return any(name in vars(estimator) for name in NOISE)
 
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
-        _refuse_looks(estimator)
+        for look in _looks(estimator):
+            raise LeakingEstimatorError(f"Found {look}")
         planned = plan_of(estimator, n_samples)
         found: Guarantee = NonPrivate(neighboring="zero_out") if planned is None else planned.guarantee
         return TrainingRun(guarantee=found, assumptions=assumptions_of(estimator))
 
-    def scaled_privacy(
-        self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()
-    ) -> dict[str, Any]:
+    def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
         parameters = estimator.get_params(deep=False)
         noise, epsilon = (parameters.get(name) for name in NOISE)
         if noise is None and epsilon is not None:
@@ -164,7 +144,7 @@ class OpacusAdapter(Adapter):
     def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...]:
         return PARAMETERS
 
-    def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
+    def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
         return {} if neighboring == "zero_out" else None
 
     def for_records(self, estimator: Estimator, n: int, places: int | None = None) -> None:
@@ -181,7 +161,7 @@ class OpacusAdapter(Adapter):
         vars(model)[SEED] = _seed()
 
     def finish(self, model: Estimator) -> None:
-        check_history(model)
+        _check_history(model)
 
     def scrub(self, model: Estimator) -> None:
         renew(model, buffers=False)
@@ -205,93 +185,74 @@ def plan_of(net: Any, n_samples: int | None) -> OpacusPlan | None:
     PrivacyError
         For missing noise, and for parameters that are no numbers in their range.
     """
-    parameters = net.get_params(deep=False)
-    noise = {name: parameters.get(name) for name in (*NOISE, "target_delta")}
-    given = {name: _number(net, name, value) for name, value in noise.items() if value is not None}
-    if set(given) not in (
-        {"noise_multiplier"},
-        {"noise_multiplier", "target_delta"},
-        {"target_epsilon", "target_delta"},
-    ):
+    owner, parameters = type(net).__name__, net.get_params(deep=False)
+    noise = {name: parameters[name] for name in (*NOISE, "target_delta") if parameters.get(name) is not None}
+    given = {name: positive(owner, name, noise[name], 1.0 if name == "target_delta" else math.inf) for name in noise}
+    if given.keys() - {"target_delta"} != {"noise_multiplier"} and given.keys() != {"target_epsilon", "target_delta"}:
         raise PrivacyError(
-            f"Found {given or 'no noise'} in {type(net).__name__}; noise_multiplier=..., or target_epsilon=... with "
+            f"Found {given or 'no noise'} in {owner}; noise_multiplier=..., or target_epsilon=... with "
             "target_delta=..., is needed (none of them in a search with epsilon=, which sets noise_multiplier)."
         )
-    epochs = _whole(net, "max_epochs", parameters["max_epochs"])
-    planned = parameters["iterator_train"]
-    if isinstance(planned, PlannedBatches):
-        return OpacusPlan(batches=planned.batches, epochs=epochs, **given)
-    if planned is not sys.modules["torch"].utils.data.DataLoader:
+    epochs, loader = _whole("max_epochs", parameters["max_epochs"]), parameters["iterator_train"]
+    if isinstance(loader, PlannedBatches):
+        batches = loader.batches
+    elif loader is not sys.modules["torch"].utils.data.DataLoader:
         raise PrivacyError(
-            f"Found iterator_train={planned!r} in {type(net).__name__}; skorch's default, torch.utils.data.DataLoader, "
-            "is needed: Opacus takes the sampling rate from its number of batches."
+            f"Found iterator_train={loader!r} in {owner}; skorch's default, torch.utils.data.DataLoader, is needed: "
+            "Opacus takes the sampling rate from its number of batches."
         )
-    if n_samples is None:
+    elif n_samples is None:
         return None
-    return OpacusPlan(batches=_number_of_batches(parameters, n_samples), epochs=epochs, **given)
+    else:
+        batches = _number_of_batches(parameters, n_samples)
+    plan = OpacusPlan(batches=batches, epochs=epochs)
+    stated = given.get("noise_multiplier")
+    noise_multiplier = _noise_for(given["target_epsilon"], given["target_delta"], plan) if stated is None else stated
+    return replace(plan, noise_multiplier=noise_multiplier)
 
 
 def _number_of_batches(parameters: Mapping[str, Any], n: int) -> int:
     size = parameters.get("iterator_train__batch_size", parameters["batch_size"])
-    if size == -1:  # of skorch, for all records
-        return 1
-    return math.ceil(n / _whole(None, "batch_size", size))
+    return 1 if size == -1 else math.ceil(n / _whole("batch_size", size))  # -1: skorch's word for all records
 
 
-def _number(net: Any, name: str, value: Any) -> float:
-    most = 1.0 if name == "target_delta" else math.inf
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < most:
-        raise PrivacyError(
-            f"Found {name}={value!r} in {type(net).__name__}; a number between 0 and {most:g} is needed."
-        )
-    return float(value)
-
-
-def _whole(net: Any, name: str, value: Any) -> int:
+def _whole(name: str, value: Any) -> int:
     good = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not good or float(value) < 1 or not float(value).is_integer():
         raise PrivacyError(f"Found {name}={value!r}; a whole number of at least 1 is needed.")
     return int(value)
 
 
-def _refuse_looks(net: Any) -> None:
-    """Raise for parameters of skorch with which a training looks at records without noise."""
+def _looks(net: Any) -> Iterator[str]:
+    """Parameters of skorch with which a training looks at records without noise, each with the remedy."""
     name = type(net).__name__
     if net.train_split is not None:
-        raise LeakingEstimatorError(
-            f"Found train_split={net.train_split!r} in {name}: validation inside of a fit reads records without noise. "
-            "Give train_split=None; the search validates candidates itself."
+        yield (
+            f"train_split={net.train_split!r} in {name}: validation inside of a fit reads records without noise. Give "
+            "train_split=None; the search validates candidates itself."
         )
     if getattr(net, "classes", ()) is None:
-        raise LeakingEstimatorError(
-            f"Found classes=None in {name}: skorch takes the labels from y, which tells which ones occur. Give "
+        yield (
+            f"classes=None in {name}: skorch takes the labels from y, which tells which ones occur. Give "
             "classes=[...], in the order of the module's outputs."
         )
     if vars(net).get("iterator_train__generator") is not None:
-        raise LeakingEstimatorError(
-            f"Found iterator_train__generator in {name}: its seed tells which records are in which batch. Leave it out."
-        )
-    for callback in _callbacks(net):
-        names = {kind.__name__ for kind in callback.__mro__ if kind.__module__.startswith("skorch.")}
-        if names & set(CHOOSING) and "TrainEndCheckpoint" not in names:
-            raise LeakingEstimatorError(
-                f"Found the callback {callback.__name__} in {name}, which stops or chooses by losses without noise. "
-                "Leave it out, and search over max_epochs."
-            )
-    for callback in net.callbacks or () if net.callbacks != "disable" else ():
-        policy = getattr(callback[1] if isinstance(callback, tuple) else callback, "policy", None)
-        if getattr(policy, "__name__", policy) == "ReduceLROnPlateau":
-            raise LeakingEstimatorError(
-                f"Found ReduceLROnPlateau in {name}, which looks at losses without noise. Give LRScheduler a policy "
-                "that counts steps."
-            )
-
-
-def _callbacks(net: Any) -> Iterator[type]:
-    """Types of the callbacks that the user gave."""
+        yield f"iterator_train__generator in {name}: its seed tells which records are in which batch. Leave it out."
     for given in net.callbacks or () if net.callbacks != "disable" else ():
         callback = given[1] if isinstance(given, tuple) else given
-        yield callback if isinstance(callback, type) else type(callback)
+        kind = callback if isinstance(callback, type) else type(callback)
+        names = {parent.__name__ for parent in kind.__mro__ if parent.__module__.startswith("skorch.")}
+        if names & set(CHOOSING) and "TrainEndCheckpoint" not in names:
+            yield (
+                f"the callback {kind.__name__} in {name}, which stops or chooses by losses without noise. Leave it "
+                "out, and search over max_epochs."
+            )
+        policy = getattr(callback, "policy", None)
+        if getattr(policy, "__name__", policy) == "ReduceLROnPlateau":
+            yield (
+                f"ReduceLROnPlateau in {name}, which looks at losses without noise. Give LRScheduler a policy that "
+                "counts steps."
+            )
 
 
 def assumptions_of(net: Any) -> tuple[str, ...]:
@@ -310,19 +271,8 @@ def assumptions_of(net: Any) -> tuple[str, ...]:
 # --- after the training -----------------------------------------------------------------------------------------------
 
 
-def check_history(net: Any) -> None:
-    """Raise unless Opacus's history of a trained net is the planned one.
-
-    Parameters
-    ----------
-    net : skorch.NeuralNet
-        Trained with ``PlannedBatches``.
-
-    Raises
-    ------
-    LeakingEstimatorError
-        For other noise, rates or steps; for an optimizer that is not one of Opacus's; for a known seed.
-    """
+def _check_history(net: Any) -> None:
+    """Raise for other noise, rates or steps, for an optimizer that is not one of Opacus's, and for a known seed."""
     name, planned, optimizer = type(net).__name__, plan_of(net, None), net.optimizer_
     assert planned is not None
     kind = type(optimizer)
@@ -339,11 +289,12 @@ def check_history(net: Any) -> None:
         )
     found = history_of(optimizer)
     noises, rates, steps = (list(column) for column in zip(*found))
-    if sum(steps) != planned.steps or max(rates) > planned.sample_rate or min(noises) < planned.noise:
+    if sum(steps) != planned.steps or max(rates) > planned.sample_rate or min(noises) < planned.noise_multiplier:
         raise LeakingEstimatorError(
             f"Found a training of {name} with (noise_multiplier, sample_rate, steps) = {found}; planned was "
-            f"({planned.noise:g}, {planned.sample_rate:g}, {planned.steps}). Take the noise from the parameter "
-            f"noise_multiplier (or target_epsilon), train max_epochs epochs, and call make_private once, {MIXIN}."
+            f"({planned.noise_multiplier:g}, {planned.sample_rate:g}, {planned.steps}). Take the noise from the "
+            "parameter noise_multiplier (or target_epsilon), train max_epochs epochs, and call make_private once, "
+            f"{MIXIN}."
         )
 
 

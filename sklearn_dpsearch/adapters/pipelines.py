@@ -13,17 +13,17 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from .._process import contained
-from ..privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaranteeError, compose
+from ..privacy import LeakingEstimatorError, PureDP, UnknownGuaranteeError, compose
 from ..privacy._types import Neighboring
-from .adapter import Adapter, Estimator, ExtrapolationRule, TrainingRun
+from .adapter import Adapter, Estimator, ExtrapolationRule, Names, Parameters, TrainingRun
 from .refusals import in_step, learns_without_privacy, together
 from .steps_by_parameters import (
+    assumption_of,
     fit_by_parameters,
     is_skipped,
     learns_nothing,
     refuse_unknown_categories,
     release_steps,
-    what_is_assumed,
 )
 
 T = TypeVar("T")
@@ -48,19 +48,19 @@ class PartsAdapter(Adapter):
     def known_fitted_parts(self, model: Estimator) -> Iterable[tuple[Any, Adapter]]:
         """Parts of a fitted model that need their adapter."""
 
-    def fresh_randomness(self, estimator: Estimator) -> dict[str, Any]:
-        return under_names(
-            (name, adapter.fresh_randomness(part)) for name, part, adapter in self.known_parts(estimator)
-        )
+    def answers(self, estimator: Estimator, ask: Callable[[Adapter, Any], T]) -> list[tuple[str, T]]:
+        """Name of each part, and what its adapter says of it."""
+        return [(name, ask(adapter, part)) for name, part, adapter in self.known_parts(estimator)]
 
-    def integer_seeds(self, estimator: Estimator) -> dict[str, Any]:
-        return under_names((name, adapter.integer_seeds(part)) for name, part, adapter in self.known_parts(estimator))
+    def fresh_randomness(self, estimator: Estimator) -> Parameters:
+        return under_names(self.answers(estimator, lambda adapter, part: adapter.fresh_randomness(part)))
+
+    def integer_seeds(self, estimator: Estimator) -> Parameters:
+        return under_names(self.answers(estimator, lambda adapter, part: adapter.integer_seeds(part)))
 
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]] | None:
         """All combinations of the parts' spaces."""
-        found = [
-            (part.name, part.adapter.search_space(part.estimator, grid=grid)) for part in self.known_parts(estimator)
-        ]
+        found = self.answers(estimator, lambda adapter, part: adapter.search_space(part, grid=grid))
         known = [[under_names([(name, one)]) for one in space] for name, space in found if space is not None]
         combined = [dict(itertools.chain(*(one.items() for one in several))) for several in itertools.product(*known)]
         return combined if known else None
@@ -94,56 +94,50 @@ def under_names(parameters: Iterable[tuple[str, Mapping[str, T]]]) -> dict[str, 
     return {under(name, key): value for name, found in parameters for key, value in found.items()}
 
 
-def joined_dense(part: object) -> dict[str, Any]:
-    """Make a column transformer join columns densely: by default the number of zeros in all records decides."""
-    return {"sparse_threshold": 0} if type(part) is ColumnTransformer else {}
+def all_under_names(parameters: Sequence[tuple[str, Mapping[str, T] | None]]) -> dict[str, T] | None:
+    """Parameters of all named parts; None if one part has none: its noise would not fit that of the others."""
+    known = [(name, found) for name, found in parameters if found is not None]
+    return under_names(known) if len(known) == len(parameters) else None
 
 
-FindAdapter = Callable[[Any], Adapter]
+class CompositeAdapter(PartsAdapter):
+    """scikit-learn's estimators with named parts, each of which sees every record once in a ``fit``.
 
+    Parameters
+    ----------
+    adapter_for : callable
+        Part ↦ its adapter.
+    """
 
-class _CompositeAdapter(PartsAdapter):
-    """Adapter of estimators with named parts, each of which sees every record once in a ``fit``."""
-
-    def __init__(self, adapter_for: FindAdapter) -> None:
+    def __init__(self, adapter_for: Callable[[Any], Adapter]) -> None:
         self.adapter_for = adapter_for
 
-    @abstractmethod
-    def listed(self, estimator: Any) -> list[tuple[str, Any]]:
-        """Name of each part, and the part (an estimator, None, "passthrough" or "drop")."""
-
-    def listed_fitted(self, model: Any) -> list[tuple[str, Any]]:
-        """Name of each part of a fitted model, and the part."""
-        return self.listed(model)
+    def recognises(self, estimator: object) -> bool:
+        return type(estimator) in (Pipeline, FeatureUnion, ColumnTransformer)
 
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
         refuse_cache(estimator)
         if isinstance(estimator, ColumnTransformer):
             refuse_data_dependent_columns(estimator)
-        parts = self._present(estimator)
-        found = together(partial(self._run, estimator, name, part, n_samples) for name, part in parts)
-        runs = [run for run in found if run is not None]
+        parts = [(name, part) for name, part in named_parts(estimator) if not is_skipped(part)]
+        runs = together(partial(self._run, name, part, n_samples) for name, part in parts)
         assumptions = tuple(dict.fromkeys(text for run in runs for text in run.assumptions))
         private = [run.guarantee for run in runs if run.guarantee.pure_epsilon != 0]
-        if not private:
-            return TrainingRun(guarantee=runs[0].guarantee if runs else PureDP(epsilon=0.0), assumptions=assumptions)
+        if not private:  # under the relation of a part that states one
+            stated = (run.guarantee for run in runs if run.guarantee.neighboring != "add_remove")
+            return TrainingRun(guarantee=next(stated, PureDP(epsilon=0.0)), assumptions=assumptions)
         return TrainingRun(guarantee=compose(*private), assumptions=assumptions)
 
-    def _run(self, owner: Estimator, name: str, part: Any, n_samples: int | None) -> TrainingRun | None:
-        """Guarantee of one part; None if the part is free, without assumptions. Errors name the part."""
+    def _run(self, name: str, part: Any, n_samples: int | None) -> TrainingRun:
+        """Guarantee of one part. Errors name the part."""
         if learns_nothing(part):
             refuse_unknown_categories(name, part)
-            assumed = what_is_assumed(name, part)
-            return None if assumed is None else self._free_run(owner, assumed, n_samples)
+            return TrainingRun(guarantee=PureDP(epsilon=0.0), assumptions=assumption_of(name, part))
         adapter = self._adapter(name, part)
         try:
             return adapter.training_run(part, n_samples)
         except (UnknownGuaranteeError, LeakingEstimatorError) as error:
             raise in_step(name, error) from error
-
-    def _free_run(self, owner: Estimator, assumed: str, n_samples: int | None) -> TrainingRun:
-        free = PureDP(epsilon=0.0, neighboring=self._relation(owner, n_samples))
-        return TrainingRun(guarantee=free, assumptions=(assumed,))
 
     def _adapter(self, name: str, part: Any) -> Adapter:
         """Adapter of one part. Errors name the part and the remedy."""
@@ -154,38 +148,22 @@ class _CompositeAdapter(PartsAdapter):
                 raise in_step(name, error) from error
             raise learns_without_privacy(name, part) from error
 
-    def _relation(self, owner: Estimator, n_samples: int | None) -> Neighboring:
-        """Neighbouring relation of the private parts (free parts hold under any)."""
-        for _, part in self._present(owner):
-            if not learns_nothing(part):
-                try:
-                    return self.adapter_for(part).training_run(part, n_samples).guarantee.neighboring
-                except PrivacyError:
-                    continue
-        return "add_remove"
-
-    def _present(self, estimator: Any) -> list[tuple[str, Any]]:
-        """Parts that are not skipped."""
-        return [(name, part) for name, part in self.listed(estimator) if not is_skipped(part)]
-
     def known_parts(self, estimator: Estimator) -> list[EstimatorPart]:
-        private = [(name, part) for name, part in self._present(estimator) if not learns_nothing(part)]
+        private = [(name, part) for name, part in named_parts(estimator) if not _is_free(part)]
         return [EstimatorPart(name, part, self._adapter(name, part)) for name, part in private]
 
     def known_fitted_parts(self, model: Estimator) -> list[tuple[Any, Adapter]]:
-        parts = [part for _, part in self.listed_fitted(model) if not is_skipped(part) and not learns_nothing(part)]
+        parts = [part for _, part in named_parts(model, fitted=True) if not _is_free(part)]
         return [(part, self.adapter_for(part)) for part in parts]
 
-    def scaled_privacy(
-        self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()
-    ) -> dict[str, Any]:
+    def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
         return under_names(
             (name, adapter.scaled_privacy(part, factor, _below(name, varying)))
             for name, part, adapter in self.known_parts(estimator)
         )
 
     def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...] | None:
-        names = [name for name, _ in self.listed(estimator)]  # candidates may replace a part by another estimator
+        names = [name for name, _ in named_parts(estimator)]  # candidates may replace a part by another estimator
         for name, part, adapter in self.known_parts(estimator):
             inner = adapter.privacy_parameters(part)
             if inner is None:
@@ -193,100 +171,74 @@ class _CompositeAdapter(PartsAdapter):
             names += [under(name, parameter) for parameter in inner]
         return tuple(names)
 
-    def expecting(self, estimator: Estimator, n: float) -> dict[str, Any] | None:
-        told = [(name, adapter.expecting(part, n)) for name, part, adapter in self.known_parts(estimator)]
-        known = [(name, parameters) for name, parameters in told if parameters is not None]
-        return under_names(known) if len(known) == len(told) else None
+    def expecting(self, estimator: Estimator, n: float) -> Parameters | None:
+        return all_under_names(self.answers(estimator, lambda adapter, part: adapter.expecting(part, n)))
 
-    def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
-        told = [(name, adapter.under(part, neighboring)) for name, part, adapter in self.known_parts(estimator)]
-        known = [(name, parameters) for name, parameters in told if parameters is not None]
-        return (
-            under_names(known) if len(known) == len(told) else None
-        )  # parameters of some parts alone would not compose with the other parts
+    def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
+        return all_under_names(self.answers(estimator, lambda adapter, part: adapter.under(part, neighboring)))
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
-        return under_names((name, adapter.extrapolation(part)) for name, part, adapter in self.known_parts(estimator))
+        return under_names(self.answers(estimator, lambda adapter, part: adapter.extrapolation(part)))
 
-
-class PipelineAdapter(_CompositeAdapter):
-    """``sklearn.pipeline.Pipeline``."""
-
-    def recognises(self, estimator: object) -> bool:
-        return type(estimator) is Pipeline
-
-    def listed(self, estimator: Pipeline) -> list[tuple[str, Any]]:
-        return list(estimator.steps)
-
-    def trains_together(self, estimator: Pipeline) -> bool:
-        """Return whether the last step trains together and the steps before it learn nothing."""
-        *before, (_, last) = estimator.steps
-        try:
-            return all(self._is_free(step) for _, step in before) and self._trains_together(last)
-        except UnknownGuaranteeError:  # candidates may put another step there
+    def trains_together(self, estimator: Any) -> bool:
+        """Return whether the last step of a pipeline trains together and the steps before it learn nothing."""
+        if type(estimator) is not Pipeline:
             return False
+        *before, (_, last) = estimator.steps
+        return all(self._is_free_throughout(step) for _, step in before) and self._trains_together(last)
 
     def fit_together(self, models: Sequence[Any], X: Any, y: Any) -> list[Any]:
         """Fit pipelines: each transforms records by itself, and last steps that see equal records train together."""
         fitted: list[Any] = [None] * len(models)
-        groups: list[tuple[type, Any, list[int]]] = []
+        groups: list[tuple[Any, list[int]]] = []
         for i, model in enumerate(models):
             with contained():  # an error of one model leaves the others
-                kind, seen = type(model.steps[-1][1]), model[:-1].fit_transform(X, y) if len(model.steps) > 1 else X
-                alike = (group for first, other, group in groups if first is kind and _same_records(seen, other))
-                group = next(alike, None)
-                if group is None:
-                    groups.append((kind, seen, [i]))
+                last, seen = model.steps[-1][1], model[:-1].fit_transform(X, y) if len(model.steps) > 1 else X
+                alike = (
+                    members
+                    for other, members in groups
+                    if type(models[members[0]].steps[-1][1]) is type(last) and _same_records(seen, other)
+                )
+                if self._trains_together(last) and (members := next(alike, None)) is not None:
+                    members.append(i)
                 else:
-                    group.append(i)
-        for _, seen, group in groups:
+                    groups.append((seen, [i]))
+        for seen, members in groups:
             with contained():
-                for i, last in zip(group, self._fit_last([models[i].steps[-1][1] for i in group], seen, y)):
+                lasts = [models[i].steps[-1][1] for i in members]
+                if self._trains_together(lasts[0]):
+                    lasts = self.adapter_for(lasts[0]).fit_together(lasts, seen, y)
+                else:
+                    lasts[0].fit(seen, y)
+                for i, last in zip(members, lasts):
                     if last is not None:
                         models[i].steps[-1] = (models[i].steps[-1][0], last)
                         fitted[i] = models[i]
         return fitted
 
-    def _fit_last(self, steps: list[Any], X: Any, y: Any) -> list[Any]:
-        """Fit last steps of one type; None for each failure."""
-        if self._trains_together(steps[0]):
-            return self.adapter_for(steps[0]).fit_together(steps, X, y)
-        fitted: list[Any] = [None] * len(steps)
-        for i, step in enumerate(steps):
-            with contained():
-                step.fit(X, y)
-                fitted[i] = step
-        return fitted
-
     def _trains_together(self, step: Any) -> bool:
-        return not is_skipped(step) and self.adapter_for(step).trains_together(step)
+        try:
+            return not is_skipped(step) and self.adapter_for(step).trains_together(step)
+        except UnknownGuaranteeError:  # candidates may put another step there
+            return False
 
-    def _is_free(self, step: Any) -> bool:
+    def _is_free_throughout(self, step: Any) -> bool:
         """Return whether a step and all of its parts learn nothing."""
-        if is_skipped(step) or learns_nothing(step):
-            return True
-        adapter = self.adapter_for(step)
-        return isinstance(adapter, _CompositeAdapter) and all(self._is_free(part) for _, part in adapter.listed(step))
+        nested = self.recognises(step) and all(self._is_free_throughout(part) for _, part in named_parts(step))
+        return _is_free(step) or nested
 
 
-class UnionAdapter(_CompositeAdapter):
-    """``sklearn.pipeline.FeatureUnion`` and ``sklearn.compose.ColumnTransformer``."""
+def named_parts(composite: Any, *, fitted: bool = False) -> list[tuple[str, Any]]:
+    """Name of each part, and the part (an estimator, None, "passthrough" or "drop")."""
+    if type(composite) is not ColumnTransformer:
+        return list(composite.steps if type(composite) is Pipeline else composite.transformer_list)
+    if fitted:  # with the remainder
+        return [(name, part) for name, part, _ in composite.transformers_]
+    return [(name, part) for name, part, _ in composite.transformers] + [("remainder", composite.remainder)]
 
-    def recognises(self, estimator: object) -> bool:
-        return type(estimator) in (FeatureUnion, ColumnTransformer)
 
-    def listed(self, estimator: ColumnTransformer | FeatureUnion) -> list[tuple[str, Any]]:
-        if type(estimator) is FeatureUnion:
-            return list(estimator.transformer_list)
-        return [(name, part) for name, part, _ in estimator.transformers] + [("remainder", estimator.remainder)]
-
-    def fresh_randomness(self, estimator: Estimator) -> dict[str, Any]:
-        return {**super().fresh_randomness(estimator), **joined_dense(estimator)}
-
-    def listed_fitted(self, model: ColumnTransformer | FeatureUnion) -> list[tuple[str, Any]]:
-        if type(model) is FeatureUnion:
-            return list(model.transformer_list)
-        return [(name, part) for name, part, _ in model.transformers_]
+def _is_free(part: Any) -> bool:
+    return is_skipped(part) or learns_nothing(part)
 
 
 def _same_records(first: Any, second: Any) -> bool:
@@ -300,7 +252,7 @@ def _same_records(first: Any, second: Any) -> bool:
     return bool(first.equals(second)) if hasattr(first, "equals") else False
 
 
-def _below(name: str, varying: frozenset[str]) -> frozenset[str]:
+def _below(name: str, varying: Names) -> Names:
     """Parameters of one part, under the names of the part."""
     prefix = under(name, "")
     return frozenset(parameter.removeprefix(prefix) for parameter in varying if parameter.startswith(prefix))

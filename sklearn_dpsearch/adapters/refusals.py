@@ -9,34 +9,24 @@ from ..privacy import LeakingEstimatorError, PrivacyError, UnknownGuaranteeError
 from .adapter import Adapter
 from .steps_by_parameters import how_to_learn_nothing
 
-_LINEAR = "DPLogisticRegression(classes=[...]) of sklearn_dpsearch.nets"
-_NUMBERS = "DPLinearRegression(bounds_y=(..., ...)) of sklearn_dpsearch.nets"
-_TREES = "DPGradientBoosting{}(schema, ...) of sklearn_dpsearch.boosting"
-_NET = "DPMLP{}({}) of sklearn_dpsearch.nets"
-_ENCODER = (
-    "TableEncoder(schema) of sklearn_dpsearch.preprocessing, which takes bounds and categories from a public schema"
-)
-
-#: Names of scikit-learn's estimators ↦ a private counterpart.
-COUNTERPARTS: dict[str, str] = {
-    **dict.fromkeys(("LogisticRegression", "LogisticRegressionCV", "SGDClassifier", "LinearSVC"), _LINEAR),
-    **dict.fromkeys(("LinearRegression", "Ridge", "RidgeCV", "Lasso", "ElasticNet", "SGDRegressor"), _NUMBERS),
-    **dict.fromkeys(
-        ("RandomForestClassifier", "GradientBoostingClassifier", "HistGradientBoostingClassifier"),
-        _TREES.format("Classifier"),
-    ),
-    **dict.fromkeys(
-        ("RandomForestRegressor", "GradientBoostingRegressor", "HistGradientBoostingRegressor"),
-        _TREES.format("Regressor"),
-    ),
-    "MLPClassifier": _NET.format("Classifier", "classes=[...]"),
-    "MLPRegressor": _NET.format("Regressor", "bounds_y=(..., ...)"),
-    **dict.fromkeys(
-        ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "QuantileTransformer", "KBinsDiscretizer",
-         "PowerTransformer", "OneHotEncoder", "OrdinalEncoder", "SimpleImputer", "IterativeImputer", "KNNImputer"),
-        _ENCODER,
-    ),
+#: Private counterpart ↦ names of scikit-learn's estimators.
+_REPLACED = {
+    "DPLogisticRegression(classes=[...]) of sklearn_dpsearch.nets": "LogisticRegression LogisticRegressionCV "
+    "SGDClassifier LinearSVC",
+    "DPLinearRegression(bounds_y=(..., ...)) of sklearn_dpsearch.nets": "LinearRegression Ridge RidgeCV Lasso "
+    "ElasticNet SGDRegressor",
+    "DPGradientBoostingClassifier(schema, ...) of sklearn_dpsearch.boosting": "RandomForestClassifier "
+    "GradientBoostingClassifier HistGradientBoostingClassifier",
+    "DPGradientBoostingRegressor(schema, ...) of sklearn_dpsearch.boosting": "RandomForestRegressor "
+    "GradientBoostingRegressor HistGradientBoostingRegressor",
+    "DPMLPClassifier(classes=[...]) of sklearn_dpsearch.nets": "MLPClassifier",
+    "DPMLPRegressor(bounds_y=(..., ...)) of sklearn_dpsearch.nets": "MLPRegressor",
+    "TableEncoder(schema) of sklearn_dpsearch.preprocessing, which takes bounds and categories from a public schema":
+    "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler QuantileTransformer KBinsDiscretizer PowerTransformer "
+    "OneHotEncoder OrdinalEncoder SimpleImputer IterativeImputer KNNImputer",
 }  # fmt: skip
+#: Names of scikit-learn's estimators ↦ private counterpart.
+COUNTERPARTS = {name: private for private, names in _REPLACED.items() for name in names.split()}
 
 #: Errors that no setting of the search could mend: an estimator or a score has to be replaced.
 REFUSALS = (UnknownGuaranteeError, LeakingEstimatorError, UnknownSensitivityError)
@@ -75,18 +65,17 @@ def learns_without_privacy(name: str, part: Any) -> UnknownGuaranteeError:
 
 
 def in_step(name: str, error: PrivacyError) -> PrivacyError:
-    """The error of a part, with the name of the part; each of several refusals gets it."""
-    named = type(error)(_in_step(name, str(error)))
-    named.listed = tuple(_in_step(name, text) for text in error.listed)
-    return named
+    """The error of a part, with the name of the part; inner parts are named as their parameters are."""
 
+    def named(text: str) -> str:
+        for start in ("Step '", "In step '"):
+            if text.startswith(start):
+                return f"{start}{name}__{text.removeprefix(start)}"
+        return f"In step {name!r}: {text}"
 
-def _in_step(name: str, text: str) -> str:
-    """The text with the step's name; inner steps are named as their parameters are."""
-    for start in ("Step '", "In step '"):
-        if text.startswith(start):
-            return f"{start}{name}__{text.removeprefix(start)}"
-    return f"In step {name!r}: {text}"
+    outer = type(error)(named(str(error)))
+    outer.listed = tuple(map(named, error.listed))
+    return outer
 
 
 def together(checks: Iterable[Callable[[], Any]]) -> list[Any]:
@@ -97,43 +86,36 @@ def together(checks: Iterable[Callable[[], Any]]) -> list[Any]:
     PrivacyError
         If one check refuses: its error. If several do: an error of the first one's class, which lists them all.
     """
-    found, refusals, others = list[Any](), list[PrivacyError](), list[PrivacyError]()
+    found, errors = list[Any](), list[PrivacyError]()
     for check in checks:
         try:
             found.append(check())
-        except REFUSALS as error:
-            refusals.append(error)
         except PrivacyError as error:
-            others.append(error)
+            errors.append(error)
+    refusals = [error for error in errors if isinstance(error, REFUSALS)]
     if len(refusals) > 1:
-        raise in_one(refusals) from refusals[0]
-    if refusals or others:
-        raise (refusals + others)[0]
+        raise _in_one(refusals) from refusals[0]
+    if errors:
+        raise (refusals + errors)[0]
     return found
 
 
-def in_one(refusals: list[PrivacyError]) -> PrivacyError:
-    """One error of the first one's class, which lists several; lists inside of lists are flattened."""
+def _in_one(refusals: Sequence[PrivacyError]) -> PrivacyError:
+    """One error of the first one's class, which lists several, with the private script that replaces all of it."""
     texts = [text for error in refusals for text in error.listed or (str(error),)]
-    several = type(refusals[0])(as_list(texts))
+    numbered = "\n".join(f"  {number}. {text}" for number, text in enumerate(texts, 1))
+    several = type(refusals[0])(
+        f"{len(texts)} things stand in the way of a private search:\n{numbered}\n{INSTEAD}For another model: "
+        f"{ON_YOUR_WORD}."
+    )
     several.listed = tuple(texts)
     return several
-
-
-def as_list(refusals: Sequence[str]) -> str:
-    """The message that lists refusals, with the private script that replaces all of it."""
-    return (
-        f"{len(refusals)} things stand in the way of a private search:\n"
-        + "\n".join(f"  {number}. {text}" for number, text in enumerate(refusals, 1))
-        + f"\n{INSTEAD}For another model: {ON_YOUR_WORD}."
-    )
 
 
 def refuse_steps(adapter: Adapter, estimator: Any) -> None:
     """Raise for all steps of an estimator that are not private; missing noise is no reason, as a search may set it."""
     try:
         adapter.training_run(estimator, None)
-    except (UnknownGuaranteeError, LeakingEstimatorError):
-        raise
-    except PrivacyError:
-        return
+    except PrivacyError as error:
+        if isinstance(error, REFUSALS):
+            raise

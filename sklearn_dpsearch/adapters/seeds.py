@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from .adapter import Estimator
-
 
 def fitted_parts(model: object) -> Iterator[Any]:
     """Collect the model and all estimators in its attributes, at any depth, in lists, dicts and arrays of objects."""
@@ -21,17 +19,15 @@ def fitted_parts(model: object) -> Iterator[Any]:
         if id(found) in seen:
             continue
         seen.add(id(found))
-        if _is_estimator(found):
+        if not isinstance(found, type) and hasattr(found, "get_params") and hasattr(found, "__dict__"):
             yield found
             left += vars(found).values()
         elif isinstance(found, Mapping):
             left += found.values()
-        elif isinstance(found, (list, tuple, set)) or (isinstance(found, np.ndarray) and found.dtype == object):
-            left += list(np.ravel(found)) if isinstance(found, np.ndarray) else found
-
-
-def _is_estimator(found: object) -> bool:
-    return not isinstance(found, type) and hasattr(found, "get_params") and hasattr(found, "__dict__")
+        elif isinstance(found, (list, tuple, set)):
+            left += found
+        elif isinstance(found, np.ndarray) and found.dtype == object:
+            left += found.ravel().tolist()
 
 
 #: The state of a generator tells its earlier draws, and with a seed anyone can repeat the draws.
@@ -42,7 +38,7 @@ OF_PARTS = ("_seeds",)
 GENERATORS = (np.random.RandomState, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, random.Random)
 
 
-def seed_names(estimator: Estimator) -> list[str]:
+def seed_names(estimator: Any) -> list[str]:
     """Names of an estimator's parameters that hold randomness, at any depth.
 
     Parameters

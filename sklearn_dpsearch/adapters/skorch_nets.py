@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sklearn.base import clone
 
 from ..privacy import LeakingEstimatorError
-from .adapter import Estimator
-from .protocol import ProtocolAdapter, is_ours
+from .adapter import Estimator, ProtocolAdapter, is_ours
 
 #: Attribute of a net in training with an unfitted copy; skorch takes names without "_" at the end for arguments.
 UNFITTED = "_unfitted_"
 #: Attributes of a trained net that are known to stay behind.
 LEFT_BEHIND = (UNFITTED, "classes_inferred_")
 #: Kinds of objects that hold records, by library and name of the class (None: any class of the library).
-DATA = {
+DATA: dict[str, tuple[str, ...] | None] = {
     "numpy": ("ndarray", "memmap", "MaskedArray"),
     "torch": ("Tensor", "Parameter", "DataLoader", "Dataset", "Sampler"),
-    **dict.fromkeys(("pandas", "polars", "pyarrow", "scipy")),
+    **dict.fromkeys(("pandas", "polars", "pyarrow", "scipy"), None),
 }
 
 
@@ -90,18 +89,17 @@ def renew(net: Any, *, buffers: bool = True) -> None:
                 "attribute at the end of fit."
             )
     for part in (*fresh._modules, *fresh._criteria):
-        new, trained = getattr(fresh, f"{part}_"), inner(getattr(net, f"{part}_"))
-        if hasattr(new, "load_state_dict"):
-            _load(f"{part}_", inner(new), trained, buffers=buffers)
+        if hasattr(new := getattr(fresh, f"{part}_"), "load_state_dict"):
+            _load(f"{part}_", _inner(new), _inner(getattr(net, f"{part}_")), buffers=buffers)
     if getattr(fresh, "classes", None) is None and hasattr(net, "classes_inferred_"):
         fresh.classes_inferred_ = net.classes_inferred_
     net.__dict__.clear()
     net.__dict__.update(vars(fresh))
 
 
-def inner(module: Any) -> Any:
+def _inner(module: Any) -> Any:
     """The user's module inside of Opacus's."""
-    return module._module if _is_of_opacus(module) and hasattr(module, "_module") else module
+    return module._module if type(module).__module__.startswith("opacus.") and hasattr(module, "_module") else module
 
 
 def _load(name: str, new: Any, trained: Any, *, buffers: bool) -> None:
@@ -135,14 +133,5 @@ def holds_data(value: object) -> bool:
         return any(map(holds_data, value.values()))
     if isinstance(value, (list, tuple, set, frozenset)):
         return any(map(holds_data, value)) or (len(value) > 1 and all(isinstance(one, float) for one in value))
-    return any(_is_data(kind) for kind in type(value).__mro__)
-
-
-def _is_data(kind: type) -> bool:
-    library = kind.__module__.partition(".")[0]
-    names: Iterable[str] | None = DATA.get(library, ())
-    return names is None or kind.__name__ in names
-
-
-def _is_of_opacus(value: object) -> bool:
-    return type(value).__module__.partition(".")[0] == "opacus"
+    kinds = ((kind.__name__, DATA.get(kind.__module__.partition(".")[0], ())) for kind in type(value).__mro__)
+    return any(names is None or name in names for name, names in kinds)

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import itertools
 import numbers
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from types import NoneType
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from ..data.columns import NUMBERS, is_frame, typed
 from ..privacy import LeakingEstimatorError
@@ -31,10 +29,6 @@ EXACT = 2**53
 def is_skipped(part: object) -> bool:
     """Return whether a composite leaves this step out."""
     return part is None or (isinstance(part, str) and part in ("passthrough", "drop"))
-
-
-def _always(part: Any) -> bool:
-    return True
 
 
 def _given_categories(part: Any) -> bool:
@@ -55,59 +49,61 @@ def _constant(part: Any) -> bool:
     return bool(given and part.keep_empty_features and not part.add_indicator)
 
 
-#: Transformers of scikit-learn that treat each record alone and keep no data ↦ condition.
-#: (The tag ``requires_fit`` is no guide: GaussianProcessRegressor has it unset.)
-LEARN_NOTHING: dict[str, Callable[[Any], bool]] = {
-    "AdditiveChi2Sampler": _always,
-    "Binarizer": _always,
-    "FeatureHasher": _always,
-    "FunctionTransformer": _always,
-    "HashingVectorizer": _always,
-    "Normalizer": _always,
-    "OneHotEncoder": _given_categories,
-    "OrdinalEncoder": _given_categories,
-    "PolynomialFeatures": _always,
-    "SimpleImputer": _constant,
+def _always(part: Any) -> bool:
+    return True
+
+
+#: Transformers that treat each record alone and keep no data ↦ condition. By library and exact name of the type, as a
+#: subclass may learn. (The tag ``requires_fit`` is no guide: GaussianProcessRegressor has it unset.)
+LEARN_NOTHING: dict[tuple[str, str], Callable[[Any], bool]] = {
+    ("sklearn", "AdditiveChi2Sampler"): _always,
+    ("sklearn", "Binarizer"): _always,
+    ("sklearn", "FeatureHasher"): _always,
+    ("sklearn", "FunctionTransformer"): _always,
+    ("sklearn", "HashingVectorizer"): _always,
+    ("sklearn", "Normalizer"): _always,
+    ("sklearn", "OneHotEncoder"): _given_categories,
+    ("sklearn", "OrdinalEncoder"): _given_categories,
+    ("sklearn", "PolynomialFeatures"): _always,
+    ("sklearn", "SimpleImputer"): _constant,
+    ("sklearn_dpsearch", "FittedByParameters"): _always,
+    ("sklearn_dpsearch", "TableEncoder"): _always,
 }
-
-_CATEGORIES = "public categories=[[...], ...], numbers only up to 2**53, and neither min_frequency nor max_categories"
-#: Settings with which transformers that may learn from the data learn nothing.
-HOW_NOTHING_IS_LEARNED: dict[str, str] = {
-    "OneHotEncoder": _CATEGORIES,
-    "OrdinalEncoder": _CATEGORIES,
-    "SimpleImputer": "strategy='constant', a public fill_value, keep_empty_features=True and add_indicator=False",
+#: Condition ↦ parameters with which it holds.
+SETTINGS: dict[Callable[[Any], bool], str] = {
+    _given_categories: "public categories=[[...], ...], numbers only up to 2**53, and neither min_frequency nor "
+    "max_categories",
+    _constant: "strategy='constant', a public fill_value, keep_empty_features=True and add_indicator=False",
 }
-
-
-#: Steps of this library that learn nothing, by exact type: a subclass may learn.
-OWN_THAT_LEARN_NOTHING = {
-    ("sklearn_dpsearch.preprocessing.table_encoder", "TableEncoder"),
-    ("sklearn_dpsearch.adapters.steps_by_parameters", "FittedByParameters"),
-}
-
 #: Assumptions that cannot be checked on a step.
 ASSUMED = {
     "FunctionTransformer": "The function of step {!r} treats each record on its own.",
     "TableEncoder": "The schema of step {!r} was not taken from the records, and the types of its columns are public.",
 }
-
-#: Settings with which encoders accept undeclared categories.
-HOW_UNKNOWN_IS_ENCODED: dict[str, str] = {
+#: Parameters with which encoders accept undeclared categories.
+FOR_UNKNOWN_CATEGORIES = {
     "OneHotEncoder": "handle_unknown='ignore'",
     "OrdinalEncoder": "handle_unknown='use_encoded_value' and unknown_value=-1",
 }
 
 
+def _condition(part: Any) -> Callable[[Any], bool] | None:
+    return LEARN_NOTHING.get((type(part).__module__.partition(".")[0], type(part).__name__))
+
+
 def learns_nothing(part: Any) -> bool:
-    """Return whether a step learns nothing: its exact type is in one of the tables above."""
-    if (type(part).__module__, type(part).__name__) in OWN_THAT_LEARN_NOTHING:
-        return True
-    return _of_sklearn(part, LEARN_NOTHING) and LEARN_NOTHING[type(part).__name__](part)
+    """Return whether a step learns nothing with its parameters."""
+    return (condition := _condition(part)) is not None and condition(part)
 
 
-def what_is_assumed(name: str, part: Any) -> str | None:
-    """Assumption under which a step of this name learns nothing; None if no assumption is needed."""
-    return next((text.format(name) for kind, text in ASSUMED.items() if type(part).__name__ == kind), None)
+def how_to_learn_nothing(part: Any) -> str:
+    """Parameters with which a step that learns would learn nothing; an empty text if nothing helps."""
+    return SETTINGS.get(_condition(part) or _always, "")
+
+
+def assumption_of(name: str, part: Any) -> tuple[str, ...]:
+    """Assumption under which a step of this name learns nothing, if one is needed."""
+    return (ASSUMED[kind].format(name),) if (kind := type(part).__name__) in ASSUMED else ()
 
 
 def refuse_unknown_categories(name: str, part: Any) -> None:
@@ -116,17 +112,8 @@ def refuse_unknown_categories(name: str, part: Any) -> None:
         kind = type(part).__name__
         raise LeakingEstimatorError(
             f"Step {name!r} ({kind}) has handle_unknown='error': a single record with a category that was not declared "
-            f"would make every candidate fail, and show. Give it {HOW_UNKNOWN_IS_ENCODED[kind]}."
+            f"would make every candidate fail, and show. Give it {FOR_UNKNOWN_CATEGORIES[kind]}."
         )
-
-
-def how_to_learn_nothing(part: object) -> str:
-    """Settings with which a step that learns would learn nothing; an empty text if nothing helps."""
-    return HOW_NOTHING_IS_LEARNED[type(part).__name__] if _of_sklearn(part, HOW_NOTHING_IS_LEARNED) else ""
-
-
-def _of_sklearn(part: object, names: Container[str]) -> bool:
-    return type(part).__module__.startswith("sklearn.") and type(part).__name__ in names
 
 
 #: Composites and their attributes with steps, before and after ``fit``.
@@ -152,7 +139,7 @@ class FittedByParameters(BaseEstimator):
         self.step = step
 
     def fit(self, X: Any, y: Any = None) -> FittedByParameters:
-        self.step.fit(made_up_record(self.step, X))
+        self.step_ = self.step.fit(made_up_record(self.step, X))  # by its name scikit-learn knows what is fitted
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -169,18 +156,16 @@ class FittedByParameters(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         return self.step.__sklearn_tags__()
 
-    def __sklearn_is_fitted__(self) -> bool:
-        try:
-            check_is_fitted(self.step)
-        except NotFittedError:
-            return False
-        return True
-
 
 def fit_by_parameters(model: Any) -> None:
-    """Let all steps that learn nothing, at any depth of a model, be fitted on a made-up record."""
+    """Let all steps that learn nothing, at any depth of a model, be fitted on a made-up record.
+
+    Column transformers join columns densely: by default the number of zeros in all records decides.
+    """
     for part in (model, *model.get_params(deep=True).values()):
         _replace(part, _by_parameters)
+        if type(part) is ColumnTransformer:
+            part.sparse_threshold = 0
 
 
 def _by_parameters(step: Any) -> Any:
@@ -235,9 +220,7 @@ def _table(X: Any, values: list[Any]) -> Any:
     if is_frame(X):
         import pandas as pd
 
-        kinds = [object if isinstance(value, str) else None for value in values]
-        made_up = pd.concat([pd.Series([value], dtype=kind) for value, kind in zip(values, kinds)], axis=1)
-        made_up.columns = typed(X[:0]).columns
-        return made_up
+        columns = [pd.Series([value], dtype=object if isinstance(value, str) else None) for value in values]
+        return pd.concat(columns, axis=1).set_axis(typed(X[:0]).columns, axis=1)
     texts = any(isinstance(value, str) for value in values)
     return np.array([values], dtype=object if texts else None)

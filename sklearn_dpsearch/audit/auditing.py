@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
+from .._process import reseed
+from ..adapters.adapter import Estimator
+from ..adapters.seeds import seed_names
 from ..data.persons import number_of_persons, persons_in
 from ..privacy import Guarantee, PrivacyError
 from ..privacy._types import Neighboring
 from ..privacy.spent import PrivacySpent
-from .attacks import Everything, Statistic
+from ..search import NoModelError, private_process
+from ..search._rehearsal import in_the_open
+from ..search.execution.clusters import Workplace, workplace
 from .claims import claim_about, smallest
-from .neighbours import Neighbours, worst_case
-from .outcomes import has_failed
-from .repeated_fits import Samples, fit_many, without_seeds
+from .neighbours import Dataset, Neighbours, worst_case
+from .outcomes import FAILED, Everything, Statistic, has_failed
 from .result import AuditResult, check_levels, check_runs, lower_bound
+
+Seed = np.random.SeedSequence
+
+#: Outcomes of some fits, the statement of the first of them, and the first error.
+Fitted = tuple[list[Any], list[PrivacySpent], str | None]
+
+#: Fits of one task: enough to pay for its start, few enough to share the work evenly.
+BATCH = 25
 
 
 def audit(
@@ -155,3 +171,113 @@ def _check_unit(samples: Samples, is_claimed: bool) -> None:
             "Found groups, and a model that states nothing for persons. Use an estimator whose fit takes groups and "
             "which has privacy_spent_, or leave groups out."
         )
+
+
+# --- many fits; one that fails is an outcome like any other ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Results of the fits on both data sets, their statements, and the first error."""
+
+    first: list[Any]
+    second: list[Any]
+    spent: list[PrivacySpent]
+    error: str | None
+
+
+def fit_many(
+    estimator: Estimator,
+    pair: Neighbours,
+    n_runs: int,
+    statistic: Statistic,
+    fit_params: Mapping[str, Any],
+    n_jobs: int | None,
+    random_state: int | None,
+) -> Samples:
+    """``n_runs`` fits on each of the two data sets."""
+    data = (pair.X, pair.y, pair.groups), (pair.other_X, pair.other_y, pair.other_groups)
+    seeds = [_seeds(random_state, side, n_runs) for side in (0, 1)]
+    batch = max(1, min(BATCH, -(-n_runs // effective_n_jobs(n_jobs))))
+    tasks = [(side, seeds[side][i : i + batch]) for side in (0, 1) for i in range(0, n_runs, batch)]
+    some_fits = partial(_fit_some, estimator, statistic, fit_params)
+    done = in_the_open(partial(_all, some_fits, data, tasks, workplace(n_jobs)), [*data[0], *data[1]])
+    outcomes: tuple[list[Any], list[Any]] = [], []
+    for (side, _), (found, _, _) in zip(tasks, done):
+        outcomes[side].extend(found)
+    spent = [statement for _, stated, _ in done for statement in stated]
+    return Samples(*outcomes, spent, next((error for *_, error in done if error), None))
+
+
+def _all(
+    some_fits: Callable[..., Fitted], data: Any, tasks: Sequence[tuple[int, Sequence[Seed | None]]], there: Workplace
+) -> list[Fitted]:
+    """Outcomes of all tasks, each in a process of its own; all fits of one that ends early have failed."""
+    with there.entered() as workers:
+        works = [partial(some_fits, data[side], some) for side, some in tasks]
+        found = workers.run([partial(private_process.in_own_process, work) for work in works])
+    ended = "the process ended, for want of memory or by a crash of compiled code"
+    return [done or ([FAILED] * len(some), [], ended) for done, (_, some) in zip(found, tasks)]
+
+
+def _fit_some(
+    estimator: Estimator,
+    statistic: Statistic,
+    fit_params: Mapping[str, Any],
+    data: Dataset,
+    seeds: Sequence[Seed | None],
+) -> Fitted:
+    """Outcomes of some fits on one data set, the statement of the first fit, and the first error."""
+    X, y, groups = data
+    params = dict(fit_params) if groups is None else {**fit_params, "groups": groups}
+    outcomes: list[Any] = []
+    spent: list[PrivacySpent] = []
+    error: str | None = None
+    for seed in seeds:
+        model = fresh(estimator, seed)
+        reseed(seed)
+        try:
+            model.fit(X, *([] if y is None else [y]), **params)
+        except Exception as failure:  # a failure reveals something about the data
+            if isinstance(failure, PrivacyError) and not isinstance(failure, NoModelError):
+                raise  # refused because of the caller's parameters, not of the data
+            outcomes.append(FAILED)
+            error = error or f"{type(failure).__name__}: {failure}"
+        else:
+            outcomes.append(statistic(model))
+        spent = spent or statement_of(model)
+    return outcomes, spent, error
+
+
+def without_seeds(estimator: Estimator) -> tuple[Any, tuple[str, ...]]:
+    """The estimator without fixed seeds, and a note for each removed seed."""
+    params = estimator.get_params(deep=True)
+    fixed = [name for name in seed_names(estimator) if params[name] is not None]
+    notes = tuple(
+        f"{name}={params[name]!r} was set to None: with a fixed seed all fits would draw the same noise, and an audit "
+        "would see one fit many times."
+        for name in fixed
+    )
+    return clone(estimator).set_params(**dict.fromkeys(fixed)), notes
+
+
+def fresh(estimator: Estimator, seed: Seed | None) -> Any:
+    """An unfitted copy. With a seed, for tests, its parameters are seeded too."""
+    model = clone(estimator)
+    if seed is None:
+        return model
+    names = seed_names(model)
+    own = zip(names, seed.spawn(len(names)))
+    return model.set_params(**{name: int(part.generate_state(1)[0]) for name, part in own})
+
+
+def statement_of(model: Any) -> list[PrivacySpent]:
+    """The statement of a fitted model, if it has one."""
+    return [spent] if isinstance(spent := getattr(model, "privacy_spent_", None), PrivacySpent) else []
+
+
+def _seeds(random_state: int | None, side: int, n_runs: int) -> Sequence[Seed | None]:
+    """One seed for each fit, or None for the operating system's entropy."""
+    if random_state is None:
+        return [None] * n_runs
+    return list(np.random.SeedSequence([int(random_state), side]).spawn(n_runs))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -27,12 +27,6 @@ class Claim:
     def epsilon(self, steps: int) -> float | None:
         """ε at ``delta`` for data sets ``steps`` apart."""
         return None if self.guarantee is None else float(_across(self.guarantee, steps).epsilon_at(self.delta))
-
-
-class Search(Protocol):
-    """Interface of a search before its fit."""
-
-    def privacy_cost(self, n_samples: int | None, delta: float | None, *, public: bool) -> PrivacySpent: ...
 
 
 def claim_about(
@@ -67,28 +61,22 @@ def _relation(guarantee: Guarantee | None, given: Neighboring | None) -> Neighbo
         )
     if given is not None:
         check_neighboring(given)
-    if guarantee is None:
-        assert given is not None
-        return given
-    if given not in (None, guarantee.neighboring):
+    if guarantee is not None and given not in (None, guarantee.neighboring):
         raise PrivacyError(
             f"Found neighboring={given!r}, but the guarantee is stated for {guarantee.neighboring!r}: it says "
             "nothing about other pairs. Leave neighboring out, or give stated= for this relation."
         )
-    return guarantee.neighboring
+    return given or guarantee.neighboring  # type: ignore[union-attr]  # one of them is there
 
 
 def _planned(estimator: Any, n_samples: int, public: bool, delta: float | None) -> PrivacySpent | Guarantee | None:
-    if _is_search(estimator):
-        return estimator.privacy_cost(n_samples, delta, public=public)
+    if callable(getattr(estimator, "privacy_cost", None)):  # a search
+        planned: PrivacySpent = estimator.privacy_cost(n_samples, delta, public=public)
+        return planned
     try:
         return training_run(estimator, n_samples).guarantee
     except UnknownGuaranteeError:
         return None
-
-
-def _is_search(estimator: object) -> TypeGuard[Search]:
-    return callable(getattr(estimator, "privacy_cost", None))
 
 
 def _own_delta(guarantee: Guarantee | None) -> float:

@@ -79,16 +79,8 @@ class Neighbours:
         shown = [_safe_indexing(part, place[:1]) for part, place in zip((X, other_X), places) if place.size]
         steps = 2 if neighboring == "zero_out" and not absent else 1
         both = dict(zip(("groups", "other_groups"), (*groups, *other_groups)))
-        return cls(
-            X=X,
-            y=y,
-            other_X=other_X,
-            other_y=other_y,
-            neighboring=neighboring,
-            steps=steps,
-            canary=_stack(shown),
-            **both,
-        )
+        both |= {"X": X, "y": y, "other_X": other_X, "other_y": other_y}
+        return cls(neighboring=neighboring, steps=steps, canary=_stack(shown), **both)
 
 
 def worst_case(

@@ -21,8 +21,8 @@ from ..privacy._checks import require
 from ..privacy._types import Array, Neighboring
 from ..privacy.spent import PrivacySpent
 from ..search._rehearsal import in_the_open
+from .auditing import fresh, statement_of, without_seeds
 from .claims import claim_about, smallest, stated_curve
-from .repeated_fits import fresh, without_seeds
 from .result import check_levels, in_words, notes_of
 from .right_guesses import Guesses
 
@@ -208,7 +208,7 @@ def audit_one_run(
         model = in_the_open(work, [one for one in data if one is not None])
         coins.append(joins)
         scores.append(_scores(model, canaries, targets, score))
-        spent += [model.privacy_spent_] if isinstance(getattr(model, "privacy_spent_", None), PrivacySpent) else []
+        spent += statement_of(model)
     steps = 2 if relation == "zero_out" and not absent else 1
     tests = _guesses(np.array(coins), np.array(scores))
     level = (1.0 - confidence) / len(tests)

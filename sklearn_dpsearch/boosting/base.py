@@ -145,9 +145,7 @@ class GradientBoosting(CalibratedModel):
     def check_target_of_partitions(self, name: str) -> None:
         """Raise for a column that is a feature too, in a table that comes in partitions."""
         if name in self._features():
-            raise ValueError(
-                f"Found the target {name!r} among the schema's features. Give target={name!r} to the model."
-            )
+            raise ValueError(f"Found the target {name!r} among the features. Give target={name!r} to the model.")
 
     def expecting(self, n: float) -> dict[str, Any]:
         """Parameters with which ``fit`` counts no records: the same guarantee without a δ to compare with 1/n."""

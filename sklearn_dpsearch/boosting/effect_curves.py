@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..preprocessing import ColumnShape
-from ..preprocessing.columns import CurvePoints
-from ..preprocessing.effect_curves import shape_of
+from ..preprocessing.columns import CurvePoints, shape_of
 from .cells import Partition
 from .features import CodedValues
 from .losses import Array

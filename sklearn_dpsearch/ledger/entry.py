@@ -1,32 +1,45 @@
-"""One entry of a ledger: a fit or another release, with its guarantee."""
+"""Entries of a ledger: a fit or another release with its guarantee, the total of several, and the rest of a budget."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from ..privacy import (
+    BudgetUnreachableError,
+    GaussianDP,
     Guarantee,
     LaplaceDP,
+    MissingDeltaError,
     MixedNeighborsError,
     PrivacyError,
+    ProfileDP,
     PureDP,
     as_replace_one,
     as_zero_out,
+    calibrate,
+    compose,
     from_dict,
 )
 from ..privacy._types import Neighboring
 from ..privacy.guarantees.base import Statement, as_guarantee
+from ..privacy.guarantees.composition import Composition
 from ..privacy.statement.sections import PERSON
 
 #: Number of guarantees whose loss distributions are kept, because computing these is slow.
 KEPT = 256
-
-
+#: Precision of the remaining ε, relative to the budget.
+TOLERANCE = 1e-4
+#: Every decimal number with this many digits is read back from its nearest double, so the double can stand for it.
+DIGITS = 15
 #: Name of entries made by hand.
 BY_HAND = "by hand"
 
@@ -169,3 +182,67 @@ def guarantee_in(value: Guarantee | Statement) -> Guarantee:
             "estimator give what a fit promises: ledger.spend(net.privacy_guarantee(n_samples))."
         )
     return as_guarantee(value)
+
+
+# --- several entries --------------------------------------------------------------------------------------------------
+
+
+def relation_of(entries: Sequence[Entry], fixed: Neighboring | None) -> Neighboring | None:
+    """The relation of a ledger: its own, or that of its first entry; beside zero_out add_remove means zero_out."""
+    if fixed or not entries:
+        return fixed
+    relations = [entry.guarantee.neighboring for entry in entries]
+    return "zero_out" if relations[0] == "add_remove" and "zero_out" in relations else relations[0]
+
+
+def total_of(entries: Sequence[Entry], relation: Neighboring | None) -> Guarantee:
+    """The guarantee of all entries together."""
+    if not entries:
+        return PureDP(epsilon=0.0, neighboring=relation or "add_remove")
+    return compose(*(stated_under(entry.guarantee, relation) for entry in entries))
+
+
+def epsilon_of(entries: Sequence[Entry], relation: Neighboring | None, delta: float) -> float:
+    """ε of all entries at δ; if all are pure, at most the sum of their ε as written."""
+    total = total_of(entries, relation)
+    found, pure = float(total.epsilon_at(delta)), total.pure_epsilon
+    if pure is None or not math.isfinite(pure):
+        return found
+    exact = sum((_stated(entry, relation) for entry in entries), Fraction(0))
+    nearest = float(exact)  # or the next double, if no decimal number of at least this sum is read as it
+    return min(found, nearest if as_written(nearest) >= exact else math.nextafter(nearest, math.inf))
+
+
+def _stated(entry: Entry, relation: Neighboring | None) -> Fraction:
+    """ε of a pure entry: the decimal number if its owner declared it, the exact double if it was computed."""
+    pure = stated_under(entry.guarantee, relation).pure_epsilon
+    assert pure is not None
+    return as_written(pure) if entry.is_declared and entry.guarantee.pure_epsilon == pure else Fraction(pure)
+
+
+def as_written(number: float) -> Fraction:
+    """The decimal number that the owner wrote: 0.1 is one tenth, and not the slightly larger double."""
+    text = repr(float(number))
+    digits = text.partition("e")[0].replace(".", "").lstrip("0")
+    return Fraction(text) if len(digits) <= DIGITS else Fraction(number)
+
+
+def left(spent: Guarantee, epsilon: float, delta: float) -> float:
+    """ε at ``delta`` of the largest Gaussian mechanism that still fits into the budget; of a pure one if δ is 0."""
+    if math.isinf(epsilon):
+        return math.inf
+
+    def of_size(size: float) -> Guarantee:
+        relation = spent.neighboring
+        return GaussianDP(mu=size, neighboring=relation) if delta > 0 else PureDP(epsilon=size, neighboring=relation)
+
+    def largest_beside(base: Guarantee) -> Guarantee:
+        return of_size(calibrate(lambda size: compose(base, of_size(size)), epsilon, delta, tolerance=TOLERANCE))
+
+    joined = ProfileDP.from_pair(spent.pair, spent.neighboring)  # composed faster, and costs a trace more
+    for base in (joined, spent) if isinstance(spent, Composition) else (spent,):
+        with contextlib.suppress(BudgetUnreachableError, MissingDeltaError):
+            largest = largest_beside(base)
+            if compose(spent, largest).epsilon_at(delta) <= epsilon:
+                return float(largest.epsilon_at(delta))
+    return 0.0

@@ -80,22 +80,20 @@ def read(path: Path) -> Pages:
 def parse(found: bytes, path: Path) -> Pages:
     """Pages from the bytes of a file."""
     *lines, tail = found.split(b"\n")
-    digest, bodies, digests = "", list[bytes](), list[str]()
-    for number, line in enumerate(lines, start=1):
-        body = _body(line, digest)
-        if body is None:
+    bodies, digests = list[bytes](), [""]
+    for number, line in enumerate((*lines, tail), start=1):
+        body = _body(line, digests[-1])
+        if body is None and number <= len(lines):
             raise _damaged(path, number)
-        digest = _digest_in(line)
-        bodies.append(body)
-        digests.append(digest)
-    last = _body(tail, digest)
-    if last is not None:
-        bodies, digests = [*bodies, last], [*digests, _digest_in(tail)]
+        if body is not None:
+            bodies.append(body)
+            digests.append(_digest(body, digests[-1]))
     if not bodies:
         raise _damaged(path, 1)
-    end = len(found) if last is not None else len(found) - len(tail)
+    open_end = len(bodies) > len(lines)
+    end = len(found) if open_end else len(found) - len(tail)
     entered = tuple(one.decode() for one in bodies[1:])
-    return Pages(_header(bodies[0], path), entered, tuple(digests), end, last is not None)
+    return Pages(_header(bodies[0], path), entered, tuple(digests[1:]), end, open_end)
 
 
 def _body(line: bytes, before: str) -> bytes | None:
@@ -103,10 +101,6 @@ def _body(line: bytes, before: str) -> bytes | None:
     inside, mark, digest = line.rpartition(MARK)
     body = inside + b"}"
     return body if mark and digest == f'{_digest(body, before)}"}}'.encode() else None
-
-
-def _digest_in(line: bytes) -> str:
-    return line.rpartition(MARK)[2][:-2].decode()
 
 
 def _digest(body: bytes, before: str) -> str:
@@ -152,11 +146,8 @@ def begin(path: Path, header: dict[str, Any]) -> None:
     """Create a file with a header, as a whole or not at all. Call under the lock."""
     new = Path(f"{path}{NEW}")
     with _said(path, "begin"):
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)
-        try:
+        with _opened(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
             _write_through(descriptor, _line(json.dumps({"ledger": VERSION, **header}), ""))
-        finally:
-            os.close(descriptor)
         os.replace(new, path)
         settle(path.parent)
 
@@ -172,31 +163,33 @@ def add(path: Path, pages: Pages, body: str) -> Pages:
     line = b"\n" * pages.open_end + _line(body, pages.digest)
     with _said(path, "write"):
         settle(path.parent)  # the file's name has to outlast a power cut too, also if another process began it
-        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
-        try:
-            _check_one_name(descriptor, path)
+        with _opened(path, os.O_RDWR) as descriptor:
+            _refuse_second_name(descriptor, path)
             os.ftruncate(descriptor, pages.end)
             os.lseek(descriptor, pages.end, os.SEEK_SET)
-            _write_or_undo(descriptor, line, pages.end)
-        finally:
-            os.close(descriptor)
+            try:
+                _write_through(descriptor, line)
+            except OSError:
+                with contextlib.suppress(OSError):  # bytes that cannot be removed count as spent, or are no whole line
+                    os.ftruncate(descriptor, pages.end)
+                    os.fsync(descriptor)
+                raise
     digests = (*pages.digests, _digest(body.encode(), pages.digest))
     return Pages(pages.header, (*pages.bodies, body), digests, pages.end + len(line))
+
+
+@contextlib.contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _line(body: str, before: str) -> bytes:
     plain = body.encode()
     return plain[:-1] + MARK + _digest(plain, before).encode() + b'"}\n'
-
-
-def _write_or_undo(descriptor: int, line: bytes, end: int) -> None:
-    try:
-        _write_through(descriptor, line)
-    except OSError:
-        with contextlib.suppress(OSError):  # bytes that cannot be removed count as spent, or are no whole line
-            os.ftruncate(descriptor, end)
-            os.fsync(descriptor)
-        raise
 
 
 def _write_through(descriptor: int, line: bytes) -> None:
@@ -207,8 +200,8 @@ def _write_through(descriptor: int, line: bytes) -> None:
     os.fsync(descriptor)
 
 
-def _check_one_name(descriptor: int, path: Path) -> None:
-    """Refuse a file with several names, as each name would have its own lock."""
+def _refuse_second_name(descriptor: int, path: Path) -> None:
+    """Raise for a file with several names, as each name would have its own lock."""
     if os.fstat(descriptor).st_nlink > 1:
         raise PrivacyError(
             f"Found {str(path)!r} under several names (hard links), under each of which processes would lock out only "

@@ -52,20 +52,14 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
     return rules
 
 
-def budget_under(
-    policy: Policy, epsilon: float | None, delta: float | None, neighboring: Any
-) -> tuple[float | None, float | None, Any]:
-    """Budget and relation of a new ledger: those given, within the rules, or else those of the rules."""
-    for name, given in (("epsilon", epsilon), ("delta", delta)):
-        if given is not None and given > policy.get(name, given):
-            raise PrivacyError(_refused(f"{name} = {given:g} for a new ledger", policy, name, "No more is allowed."))
-    if neighboring is not None and neighboring != policy.get("neighboring", neighboring):
-        raise PrivacyError(_refused(f"neighboring = {neighboring!r}", policy, "neighboring", "No other is allowed."))
-    return (
-        policy.get("epsilon") if epsilon is None else epsilon,
-        policy.get("delta") if delta is None else delta,
-        policy.get("neighboring") if neighboring is None else neighboring,
-    )
+def budget_under(policy: Policy, **given: Any) -> dict[str, Any]:
+    """``epsilon``, ``delta`` and ``neighboring`` of a new ledger: as given, within the rules, or those of the rules."""
+    for name, value in given.items():
+        rule, one_kind = policy.get(name, value), name == "neighboring"
+        if value is not None and (value != rule if one_kind else value > rule):
+            remedy = f"No {'other' if one_kind else 'more'} is allowed."
+            raise PrivacyError(_refused(f"{name} = {value!r} for a new ledger", policy, name, remedy))
+    return {name: policy.get(name) if value is None else value for name, value in given.items()}
 
 
 def check_entry(policy: Policy, entry: Entry) -> None:

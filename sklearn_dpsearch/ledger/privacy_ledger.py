@@ -5,20 +5,33 @@ from __future__ import annotations
 import math
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from .._version import __version__
-from ..privacy import Guarantee, PrivacyError
+from ..privacy import BudgetExceededError, Guarantee, PrivacyError
 from ..privacy._checks import plain_number
 from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.spent import Component, PrivacySpent
+from ..privacy.statement.numbers import up
 from . import ledger_file
-from .budget import check, left, relation_of, total_of
-from .entry import BY_HAND, Entry, guarantee_in, in_unit, read_entry, stated_under, today
+from .entry import (
+    BY_HAND,
+    Entry,
+    check_unit,
+    epsilon_of,
+    guarantee_in,
+    in_unit,
+    left,
+    read_entry,
+    relation_of,
+    stated_under,
+    today,
+    total_of,
+)
 from .ledger_context import enter_block, leave_block
-from .policy import Policy, budget_under, read_policy
+from .policy import Policy, budget_under, check_entry, check_risk, read_policy
 
 #: Assumption of a ledger's total, beside those of its entries.
 COMPLETE = "Everything that was released from these records, or decided by looking at them, has an entry."
@@ -32,18 +45,6 @@ SETTLED = (
 )
 UPWARDS = "Entries for persons count for a record that is replaced: then a person's records are replaced by others."
 CARRIED_OVER = "Entries under {} neighbours are stated under {}: the number of records is public."
-
-
-class Seen:
-    """Position up to which the file was read or written here, shared by all ledgers derived from one."""
-
-    def __init__(self) -> None:
-        self.last = (0, "")  # number of entries, and the digest of the last
-
-    def note(self, found: ledger_file.Pages) -> None:
-        """Remember the pages found in the file."""
-        if len(found.bodies) > self.last[0]:
-            self.last = len(found.bodies), found.digest
 
 
 class PrivacyLedger:
@@ -105,20 +106,23 @@ class PrivacyLedger:
     ) -> None:
         _check(epsilon, delta, neighboring)
         self.path = os.path.realpath(os.path.expanduser(path))
-        self._label = ""
-        self._seen = Seen()
+        self._file, self._label = Path(self.path), ""
+        self._seen: list[tuple[int, str]] = [(0, "")]  # of all ledgers derived from this one
         rules = None if policy is None else read_policy(policy)
         if not os.path.exists(self.path):
-            header = self._new_header(*budget_under(rules or {}, epsilon, delta, neighboring), rules)
+            budget = budget_under(rules or {}, epsilon=epsilon, delta=delta, neighboring=neighboring)
+            header = self._new_header(**budget, policy=rules)
             with ledger_file.locked(self._file):
                 if not os.path.exists(self.path):  # no other process was faster
                     ledger_file.begin(self._file, header)
         found = ledger_file.read(self._file)
-        self._begun = found.header
-        self._seen.note(found)
+        self._begun: Mapping[str, Any] = found.header
+        self._note(found)
         self._check_same(epsilon=epsilon, delta=delta, neighboring=neighboring, policy=rules)
 
     # --- the file -------------------------------------------------------------------------------------------------
+
+    # read-only, as a budget must not grow
 
     @property
     def epsilon(self) -> float:
@@ -133,22 +137,16 @@ class PrivacyLedger:
     @property
     def neighboring(self) -> Neighboring | None:
         """The relation given when the ledger was begun; None for that of the first entry."""
-        found: Neighboring | None = self._begun["neighboring"]
-        return found
+        return cast(Neighboring | None, self._begun["neighboring"])
 
     @property
     def policy(self) -> Policy | None:
         """The rules of the policy with which the ledger was begun."""
-        found: Policy | None = self._begun.get("policy")
-        return found
-
-    @property
-    def _file(self) -> Path:
-        return Path(self.path)
+        return cast(Policy | None, self._begun.get("policy"))
 
     def _pages(self) -> ledger_file.Pages:
         """Content of the file now, which includes all that was read before."""
-        number, digest = self._seen.last  # before it is read: another thread may enter something meanwhile
+        number, digest = self._seen[0]  # before it is read: another thread may enter something meanwhile
         found = ledger_file.read(self._file)
         if found.header != self._begun:
             raise PrivacyError(
@@ -161,8 +159,13 @@ class PrivacyLedger:
                 "last ones were cut off, or it is another copy. All are needed, as their cost stays spent. Put the "
                 "file back as it was; or open it anew, PrivacyLedger(path), and enter the missing ones by hand."
             )
-        self._seen.note(found)
+        self._note(found)
         return found
+
+    def _note(self, found: ledger_file.Pages) -> None:
+        """Remember how many entries were read or written here, and the digest of the last."""
+        if len(found.bodies) > self._seen[0][0]:
+            self._seen[0] = len(found.bodies), found.digest
 
     def _new_header(
         self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None, policy: Policy | None
@@ -216,12 +219,8 @@ class PrivacyLedger:
         """
         entries, unit = self._counted()
         relation = relation_of(entries, self.neighboring)
-        assumptions = [
-            *dict.fromkeys(text for entry in entries for text in entry.assumptions),
-            COMPLETE,
-            PARTS,
-            SETTLED,
-        ]
+        stated = dict.fromkeys(text for entry in entries for text in entry.assumptions)
+        assumptions = [*stated, COMPLETE, PARTS, SETTLED]
         if unit == "record" and any(entry.unit != unit for entry in entries):
             assumptions.append(UPWARDS)
         if others := sorted({entry.guarantee.neighboring for entry in entries} - {relation}):
@@ -250,15 +249,13 @@ class PrivacyLedger:
         entries, _ = self._counted()
         return left(total_of(entries, relation_of(entries, self.neighboring)), self.epsilon, self.delta)
 
-    def _unit(self, entries: Sequence[Entry]) -> str | None:
-        """Unit of the ledger: that of its first entry; None before."""
-        found: str | None = self._begun["unit"]
-        return entries[0].unit if found is None and entries else found
+    def _unit(self, entries: Sequence[Entry]) -> str:
+        """Unit of the ledger: that of its first entry."""
+        return str(self._begun["unit"] or (entries[0].unit if entries else "record"))
 
     def _counted(self) -> tuple[tuple[Entry, ...], str]:
         """Entries as they count, and the unit of the ledger."""
-        entries = self.entries()
-        unit = self._unit(entries) or "record"
+        unit = self._unit(entries := self.entries())
         return tuple(in_unit(entry, unit) for entry in entries), unit
 
     # --- entering -------------------------------------------------------------------------------------------------
@@ -296,14 +293,37 @@ class PrivacyLedger:
         with ledger_file.locked(self._file):
             found = self._pages()
             if not self._holds(entry, tuple(map(read_entry, found.bodies))):
-                self._seen.note(ledger_file.add(self._file, found, entry.written()))
+                self._note(ledger_file.add(self._file, found, entry.written()))
 
     def _holds(self, entry: Entry, entries: tuple[Entry, ...]) -> bool:
         """Return whether the entry is there: a fit resumed after a crash. A new entry is checked against the budget."""
         if any(one.id == entry.id for one in entries):
             return True
-        check(entries, entry, self)
+        self._check(entries, entry)
         return False
+
+    def _check(self, entries: Sequence[Entry], more: Entry) -> None:
+        """Raise if one more entry would exceed the budget, or cannot be stated under the ledger's relation."""
+        policy, unit = self.policy or {}, self._unit([*entries, more])
+        check_entry(policy, more)
+        check_unit(more, unit)
+        entries, more = [in_unit(entry, unit) for entry in entries], in_unit(more, unit)
+        both = [*entries, more]
+        relation = relation_of(both, self.neighboring)
+        stated_under(more.guarantee, relation)
+        check_risk(policy, more, total_of(both, relation))
+        if math.isinf(self.epsilon):
+            return
+        total = epsilon_of(both, relation, self.delta)
+        if total <= self.epsilon:
+            return
+        alone, before = (epsilon_of(part, relation, self.delta) for part in ([more], entries))
+        raise BudgetExceededError(
+            f"Found {more.title}, which costs ε = {up(alone)} alone and ε = {up(total)} together with what was spent "
+            f"before (ε = {up(before)}), all at δ = {self.delta:g}; at most ε = {self.epsilon:g} in total is allowed "
+            f"by the ledger {self.path!r}. Give a smaller epsilon: ledger.remaining() says how much is left. No record "
+            "was used."
+        )
 
     # --- blocks and labels ----------------------------------------------------------------------------------------
 

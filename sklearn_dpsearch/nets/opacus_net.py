@@ -67,8 +67,8 @@ class OpacusNet:
         if planned is None:
             return loader
         self.module_, self.optimizer_, loader = PrivacyEngine().make_private(
-            module=self.module_, optimizer=self.optimizer_, data_loader=loader, noise_multiplier=planned.noise,
-            max_grad_norm=self.max_grad_norm,
+            module=self.module_, optimizer=self.optimizer_, data_loader=loader,
+            noise_multiplier=planned.noise_multiplier, max_grad_norm=self.max_grad_norm,
         )  # fmt: skip
         self.optimizer_.expected_batch_size = len(dataset) / planned.batches  # Opacus rounds it down, perhaps to 0
         return loader

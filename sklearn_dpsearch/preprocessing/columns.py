@@ -44,6 +44,48 @@ class CurvePoints(NamedTuple):
     weights: Array
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ColumnShape:
+    """Effects of the values of a column in an additive model, less their mean over the public range or list.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_values,)
+        In the column's own unit. Numbers and dates rise, with two values where the curve jumps; others are objects.
+    effects : ndarray of shape (n_curves, n_values)
+        In the unit of the model's output, such as log odds.
+    noise : ndarray of shape (n_curves, n_values) or None
+        Standard deviation of the privacy noise in each effect; None if it is not known.
+    """
+
+    values: NDArray[Any]
+    effects: Array
+    noise: Array | None
+
+    @property
+    def of_list(self) -> bool:
+        """Values without an order, as those of a list."""
+        return bool(self.values.dtype == object)
+
+
+def shape_of(points: CurvePoints, coefficients: Array, noise: Array | None) -> ColumnShape:
+    """ColumnShape from the coefficients of a column's outputs.
+
+    Parameters
+    ----------
+    points : CurvePoints
+    coefficients : ndarray of shape (n_curves, n_outputs)
+    noise : ndarray of shape (n_curves, n_outputs) or None
+        Standard deviations of independent noise in the coefficients.
+    """
+    rows = points.rows - np.average(points.rows, axis=0, weights=points.weights)
+    return ColumnShape(
+        values=points.values,
+        effects=coefficients @ rows.T,
+        noise=None if noise is None else np.sqrt(noise**2 @ (rows**2).T),
+    )
+
+
 class Unit(NamedTuple):
     """Unit of one output: value × ``half`` + ``middle`` is the value in the column's own unit.
 
@@ -129,27 +171,54 @@ class Column(ABC):
 
 
 @dataclass(frozen=True)
-class Choice(Column):
+class OneHot(Column):
+    """One output for each of several places; the last place is for values that have no other."""
+
+    @abstractmethod
+    def labels(self) -> Sequence[Any]:
+        """What each place stands for."""
+
+    @abstractmethod
+    def places(self, values: NDArray[Any]) -> NDArray[np.intp]:
+        """Place of each value, shape (n,): a function of the value alone, whatever others are there."""
+
+    @property
+    def n_places(self) -> int:
+        """Number of places."""
+        return len(self.labels())
+
+    def encoded(self, values: NDArray[Any], detail: Detail) -> Array:
+        return np.eye(self.n_places)[self.places(values)][:, : self._width(detail)]
+
+    def curves(self, name: str, detail: Detail) -> Iterator[CurvePoints]:
+        labels = self.labels()[: self._width(detail)]
+        counted = np.arange(len(labels)) < self.n_places - 1
+        yield CurvePoints(name, objects(labels), np.eye(len(labels)), counted.astype(float))
+
+    @property
+    def lowest(self) -> float:
+        return 0.0
+
+    def _width(self, detail: Detail) -> int:
+        return self.n_places - (not detail.indicators)
+
+
+@dataclass(frozen=True)
+class Choice(OneHot):
     """One of several values, one-hot encoded."""
 
     values: tuple[Hashable, ...]
 
-    def encoded(self, values: NDArray[Any], detail: Detail) -> Array:
-        return np.eye(self.n_places)[self.places(values)][:, : len(self.values) + detail.indicators]
-
-    @property
-    def n_places(self) -> int:
-        """Number of places; the last one is for missing and unknown values."""
-        return len(self.values) + 1
+    def labels(self) -> Sequence[Any]:
+        return (*self.values, UNKNOWN)
 
     def places(self, values: NDArray[Any]) -> NDArray[np.intp]:
-        """Place of each value among the values of the schema, shape (n,)."""
         places = {value: place for place, value in enumerate(self.values)}
         return places_of(values.tolist(), places, len(places))
 
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
-        for value in (*self.values, *([UNKNOWN] if detail.indicators else [])):
-            yield Unit(f"{name}_{value}")
+        for label in self.labels()[: self._width(detail)]:
+            yield Unit(f"{name}_{label}")
 
     def refuse(self, name: str, kind: str) -> None:
         text = [isinstance(value, str) for value in self.values]
@@ -170,9 +239,6 @@ class Choice(Column):
         """Every value at least once, if there are enough records."""
         return rng.permutation(np.resize(objects(self.values), n))
 
-    def curves(self, name: str, detail: Detail) -> Iterator[CurvePoints]:
-        yield _listed(name, [*self.values, *([UNKNOWN] if detail.indicators else [])], len(self.values))
-
     def stated(self) -> Any:
         return {"values": list(self.values)} if looks_like_ends(self.values) else list(self.values)
 
@@ -181,13 +247,9 @@ class Choice(Column):
         more = "" if most is None or len(self.values) <= most else f" and {len(self.values) - most} more"
         return f"one of {len(self.values)} values: {shown}{more}"
 
-    @property
-    def lowest(self) -> float:
-        return 0.0
-
 
 @dataclass(frozen=True)
-class Hashed(Column):
+class Hashed(OneHot):
     """Any values, put into buckets by a public hash. Equal numbers share a bucket, and different values may.
 
     Parameters
@@ -197,16 +259,10 @@ class Hashed(Column):
 
     buckets: int
 
-    def encoded(self, values: NDArray[Any], detail: Detail) -> Array:
-        return np.eye(self.n_places)[self.places(values)][:, : self.buckets + detail.indicators]
-
-    @property
-    def n_places(self) -> int:
-        """Number of places; the last one is for missing values."""
-        return self.buckets + 1
+    def labels(self) -> Sequence[Any]:
+        return (*range(self.buckets), MISSING)
 
     def places(self, values: NDArray[Any]) -> NDArray[np.intp]:
-        """Bucket of each value, shape (n,): a function of the value alone, whatever others are there."""
         known: dict[bytes, int] = {}
         return np.fromiter((self._bucket(value, known) for value in values.tolist()), np.intp, len(values))
 
@@ -228,18 +284,11 @@ class Hashed(Column):
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
         return np.array([f"made up {number}" for number in rng.integers(0, 10 * self.buckets, n)], dtype=object)
 
-    def curves(self, name: str, detail: Detail) -> Iterator[CurvePoints]:
-        yield _listed(name, [*range(self.buckets), *([MISSING] if detail.indicators else [])], self.buckets)
-
     def stated(self) -> Any:
         return {"buckets": self.buckets}
 
     def described(self, bins: int = 0, most: int | None = None) -> str:
         return f"any value, in {self.buckets} buckets"
-
-    @property
-    def lowest(self) -> float:
-        return 0.0
 
     def _bucket(self, value: Any, known: dict[bytes, int]) -> int:
         """Bucket of a value; ``known`` spares hashing a text twice. Equal values may have different texts."""
@@ -283,11 +332,6 @@ def _is_missing(value: Any) -> bool:
         return value is None or bool(value != value)
     except Exception:  # pandas' missing value has no truth
         return True
-
-
-def _listed(name: str, labels: Sequence[Any], known: int) -> CurvePoints:
-    """One value for each output; only the first ``known`` count in the mean."""
-    return CurvePoints(name, objects(labels), np.eye(len(labels)), (np.arange(len(labels)) < known).astype(float))
 
 
 def said_of(kind: str) -> str:

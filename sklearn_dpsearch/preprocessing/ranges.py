@@ -172,13 +172,15 @@ class Range(Column):
         return f"{edge:.6g}"
 
     def stated(self) -> Any:
-        options = (
-            {} if self.bins == ENCODER else {"bins": list(self.bins) if isinstance(self.bins, tuple) else self.bins}
+        bins = {} if self.bins == ENCODER else {"bins": list(self.bins) if isinstance(self.bins, tuple) else self.bins}
+        scale = {} if self._scale == LINEAR else {"scale": self._scale}
+        return (
+            {"lower": self.lower, "upper": self.upper, **bins, **scale} if bins or scale else (self.lower, self.upper)
         )
-        return self._with_options(options)
 
-    def _with_options(self, options: dict[str, Any]) -> Any:
-        return {"lower": self.lower, "upper": self.upper, **options} if options else (self.lower, self.upper)
+    @property
+    def _scale(self) -> str:
+        return str(getattr(self, "scale", LINEAR))
 
     #: Kind of the values, in a word.
     noun: ClassVar[str]
@@ -189,7 +191,7 @@ class Range(Column):
 
     def _options(self) -> list[str]:
         """Scale and bins that the schema states, in words."""
-        scale = ["on a logarithmic scale"] if getattr(self, "scale", LINEAR) == LOG else []
+        scale = ["on a logarithmic scale"] if self._scale == LOG else []
         if isinstance(self.bins, tuple):
             return [*scale, f"cut at {', '.join(map(str, self.bins))}"]
         return [*scale, "without bins"] if self.bins is None else scale
@@ -235,13 +237,6 @@ class NumberRange(Range):
         if self.of_whole_numbers and count <= AUTO_BINS:
             return np.arange(self.lower + 0.5, self.upper) if count > 2 else np.empty(0)
         return replace(self, bins=AUTO_BINS).edges(Detail())
-
-    def stated(self) -> Any:
-        options = super().stated()
-        options = (
-            {name: value for name, value in options.items() if name == "bins"} if isinstance(options, dict) else {}
-        )
-        return self._with_options({**options, **({"scale": self.scale} if self.scale != LINEAR else {})})
 
     @property
     def of_whole_numbers(self) -> bool:

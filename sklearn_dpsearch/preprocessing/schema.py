@@ -171,12 +171,9 @@ class Schema(Mapping[str, Any]):
 
 
 def _plain(column: Column) -> Any:
-    """Entry of a column in YAML's types: numbers and dates of Python."""
-    if isinstance(column, Range):
-        stated = column.stated()
-        options = stated if isinstance(stated, dict) else {"lower": column.lower, "upper": column.upper}
-        return {name: _of_python(value) for name, value in options.items()}
-    return _of_python(column.stated())
+    """Entry of a column in YAML's types: numbers and dates of Python; YAML has no tuples."""
+    stated = column.stated()
+    return _of_python(dict(zip(("lower", "upper"), stated)) if isinstance(stated, tuple) else stated)
 
 
 def _of_python(value: Any) -> Any:

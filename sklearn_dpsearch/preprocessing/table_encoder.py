@@ -15,8 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 
 from .._site import linked
 from ..data.columns import Given, columns_of, names_of
-from .columns import Array, Column, Detail, Unit
-from .effect_curves import ColumnShape, shape_of
+from .columns import Array, ColumnShape, Detail, Unit, shape_of
 from .ranges import AUTO, Range
 from .schema import MOST_SHOWN, Schema
 
@@ -141,7 +140,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         width, scale, n = len(self._units(schema)), self._scale(schema), len(read[0][1])
         for start in range(0, max(n, 1), size or max(n, 1)):
             rows = slice(start, min(start + size, n) if size else n)
-            encoded = self._encoded([(column, values[rows]) for column, values in read], width)
+            encoded, end = np.empty((rows.stop - rows.start, width)), 0  # filled column by column: it may be large
+            for column, values in read:
+                part = column.encoded(values[rows], self._detail)
+                encoded[:, end : end + part.shape[1]] = part
+                end += part.shape[1]
             encoded *= scale
             yield encoded
 
@@ -281,15 +284,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """The schema, checked with all other parameters."""
         validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
         return Schema.of(self.schema)
-
-    def _encoded(self, columns: Sequence[tuple[Column, NDArray[Any]]], width: int) -> Array:
-        """One table, filled column by column: it may be large."""
-        encoded, start = np.empty((len(columns[0][1]), width)), 0
-        for column, values in columns:
-            part = column.encoded(values, self._detail)
-            encoded[:, start : start + part.shape[1]] = part
-            start += part.shape[1]
-        return encoded
 
     @staticmethod
     def _read(X: Any, schema: Schema) -> Iterator[tuple[str, Given]]:

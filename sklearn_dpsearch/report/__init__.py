@@ -1,16 +1,13 @@
 """Comparison of searches before any data, displays of their cost, and a report on the fit of a schema."""
 
-from .comparison import Comparison
-from .displays import (
-    CostPartsDisplay,
-    CountDistributionDisplay,
-    PrivacyProfileDisplay,
-    ShapeDisplay,
-    TradeOffDisplay,
-)
-from .planning import plan
+from .cost_parts import CostPartsDisplay
+from .count_distribution import CountDistributionDisplay
+from .planning import Comparison, plan
+from .profile import PrivacyProfileDisplay
 from .schema_fit import SchemaReport, schema_report
 from .score_by_epsilon import NeededEpsilon, needed_epsilon
+from .shape import ShapeDisplay
+from .trade_off import TradeOffDisplay
 
 __all__ = [
     "Comparison",

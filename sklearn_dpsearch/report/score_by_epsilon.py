@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from ..ledger.ledger_context import counted
 from ..privacy._types import Array
-from .displays.drawing import LOOKS, Display, plain_ticks
+from .drawing import LOOKS, Display, plain_ticks
 
 #: Share of the fits that must reach a score.
 MOST = 0.8

@@ -34,10 +34,11 @@ def response_function(estimator: Any, methods: str | Sequence[str]) -> Respond:
 
     Whether the estimator is fitted follows from its attributes: an exception on a record says nothing about that.
     """
-    method = _method(estimator, methods)
+    names = [methods] if isinstance(methods, str) else list(methods)
+    method = next((getattr(estimator, name) for name in names if hasattr(estimator, name)), None)
     if method is None:
         raise AttributeError(
-            f"{type(estimator).__name__} has none of {_names(methods)}, one of which the scorer needs. Use an "
+            f"{type(estimator).__name__} has none of {names}, one of which the scorer needs. Use an "
             "estimator that has one, or a scorer that asks for predict."
         )
     if isinstance(estimator, BaseEstimator) and vars(estimator).keys() <= estimator.get_params(deep=False).keys():
@@ -55,14 +56,6 @@ def _answers(method: Callable[[Any], Any], X: Any) -> Labels:
             "shape (n_samples,) or (n_samples, n_outputs)."
         )
     return as_array(answers)
-
-
-def _method(estimator: object, methods: str | Sequence[str]) -> Callable[[Any], Any] | None:
-    return next((getattr(estimator, name) for name in _names(methods) if hasattr(estimator, name)), None)
-
-
-def _names(methods: str | Sequence[str]) -> list[str]:
-    return [methods] if isinstance(methods, str) else list(methods)
 
 
 def contributions(respond: Respond, evaluate: Evaluate, X: Any, y: Any, worst: Sequence[float]) -> Array:

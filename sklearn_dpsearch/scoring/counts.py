@@ -1,4 +1,4 @@
-"""Ratios of noisy counts: balanced accuracy, precision, recall and F₁."""
+"""Metrics from noisy histograms: balanced accuracy, precision, recall and F₁, and those of a ranking."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.utils.validation import _num_samples
 
 from ..data.labels import as_array, positions
 from ..privacy._checks import require
-from ..privacy._types import Neighboring
+from ..privacy._types import Array, Neighboring
 from .base import PrivateScorer, check_relation
-from .contributions import Flags, Places, Respond, contributions, equal, finite, response_function
+from .contributions import Places, Respond, contributions, equal, finite, response_function
 from .noise import Sensitivity
 
 
@@ -42,11 +43,10 @@ class HistogramScorer(PrivateScorer):
 
     @abstractmethod
     def cells(self, y: Any, response: Any) -> npt.NDArray[Any]:
-        """The cell of each record, shape (n,), from that record alone; −1: none, nan: failure."""
+        """The cell of each record, shape (n,), from that record alone; −1: none, nan: failure.
 
-    @abstractmethod
-    def cell_of_failure(self, y: Any) -> Places:
-        """The cell of records that the model cannot answer, from their labels."""
+        Without responses (None): the cells of records that the model cannot answer.
+        """
 
     @abstractmethod
     def of_counts(self, counts: npt.NDArray[np.float64]) -> float:
@@ -56,11 +56,8 @@ class HistogramScorer(PrivateScorer):
         check_relation(neighboring)
         cells = contributions(self.responding(estimator), self.cells, X, y, [np.nan])[:, 0]
         if np.isnan(cells).any():
-            worst = contributions(_unasked, lambda y, _: self.cell_of_failure(y), X, y, [-1.0])[:, 0]
+            worst = contributions(_unasked, lambda y, _: self.cells(y, None), X, y, [-1.0])[:, 0]
             cells = np.where(np.isnan(cells), worst, cells)
-        return self._histogram(cells)
-
-    def _histogram(self, cells: npt.NDArray[Any]) -> list[int]:
         counted = np.bincount(1 + cells.astype(np.int64), minlength=1 + self.n_cells)
         return [int(count) for count in counted[1:]]
 
@@ -69,7 +66,6 @@ class HistogramScorer(PrivateScorer):
         return Sensitivity(2, 2, (1, 1)) if neighboring == "replace_one" else Sensitivity(1, 1)
 
     def score(self, noisy: Sequence[int], n_scored: int, neighboring: Neighboring) -> float:
-        check_relation(neighboring)
         return self.of_counts(np.array(finite(noisy), dtype=np.float64))
 
     def __call__(self, estimator: object, X: Any, y: Any) -> float:
@@ -82,7 +78,7 @@ class HistogramScorer(PrivateScorer):
         """The metric of exact counts, or of sums of weights."""
         labels = as_array(y)
         cells = self.cells(labels, self.responding(estimator)(X))
-        cells = np.where(np.isnan(cells), self.cell_of_failure(labels), cells).astype(np.int64)
+        cells = np.where(np.isnan(cells), self.cells(labels, None), cells).astype(np.int64)
         return self.of_counts(np.bincount(1 + cells, sample_weight, 1 + self.n_cells)[1:].astype(np.float64))
 
 
@@ -125,13 +121,7 @@ class BalancedAccuracyScorer(CountScorer):
         return 2 * len(self.classes)
 
     def cells(self, y: Any, response: Any) -> Places:
-        return self._cells(y, ~equal(y, response))
-
-    def cell_of_failure(self, y: Any) -> Places:
-        return self._cells(y, np.ones(len(y), dtype=bool))
-
-    def _cells(self, y: Any, wrong: Flags) -> Places:
-        place = positions(y, self.classes)
+        place, wrong = positions(y, self.classes), True if response is None else ~equal(y, response)
         return np.asarray(np.where(place >= 0, 2 * place + wrong, -1))
 
     def value(self, counts: Sequence[float]) -> float:
@@ -170,18 +160,117 @@ class RetrievalScorer(CountScorer):
         return 3
 
     def cells(self, y: Any, response: Any) -> Places:
-        return self._cells(self._positive(y), self._positive(response))
-
-    def cell_of_failure(self, y: Any) -> Places:
-        positive = self._positive(y)
-        return self._cells(positive, ~positive)
-
-    def _positive(self, labels: Any) -> Flags:
-        return np.asarray(positions(labels, [self.pos_label]) == 0)
-
-    def _cells(self, positive: Flags, found: Flags) -> Places:
+        positive = positions(y, [self.pos_label]) == 0
+        found = ~positive if response is None else positions(response, [self.pos_label]) == 0
         return np.asarray(np.select([positive & found, found, positive], [0, 1, 2], default=-1))
 
     def value(self, counts: Sequence[float]) -> float:
         numerator, denominator = RETRIEVAL[self.kind](*counts)
         return numerator / denominator if denominator > 0 else 0.0
+
+
+# --- metrics of a ranking ---------------------------------------------------------------------------------------------
+#
+# One record is compared with all others, so neither metric has a useful sensitivity itself. The histograms of positive
+# and of negative records' scores have one: bin edges are fixed in advance, and each record is one count. Both metrics
+# are computed from the histograms, as if all scores of one bin were equal.
+
+#: Bins end at minus and plus this many nats of log-odds: probabilities of 1/56 and 55/56.
+REACH = 4.0
+
+
+def roc_auc(positive: Array, negative: Array) -> float:
+    """Area under the ROC curve, from counts in bins of rising scores; ties count half.
+
+    Counts may be negative, as noise makes them: cutting them at 0 would add records to every empty bin.
+    """
+    if min(positive.sum(), negative.sum()) <= 0:
+        return 0.5
+    below = np.cumsum(negative) - negative / 2
+    return float(np.clip(positive @ below / (positive.sum() * negative.sum()), 0, 1))
+
+
+def average_precision(positive: Array, negative: Array) -> float:
+    """Mean over the positive records of the precision at their bin, from counts in bins of rising scores."""
+    if positive.sum() <= 0:
+        return 0.0
+    hits, alarms = (np.maximum(np.cumsum(counts[::-1])[::-1], 0) for counts in (positive, negative))
+    precision = hits / np.maximum(hits + alarms, np.finfo(float).tiny)
+    return float(np.clip(positive @ precision / positive.sum(), 0, 1))
+
+
+METRICS: dict[str, Callable[[Array, Array], float]] = {"roc_auc": roc_auc, "average_precision": average_precision}
+
+#: Metrics computed from all scores.
+EXACTLY = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingScorer(HistogramScorer):
+    """Area under the ROC curve, or average precision, of one class from noisy histograms.
+
+    Parameters
+    ----------
+    kind : {"roc_auc", "average_precision"}
+    pos_label : label
+        The class that should be ranked high.
+    n_bins : int, default=16
+        Number of bins, equally wide in log-odds (``predict_proba``, or ``decision_function`` unchanged). More bins
+        resolve more and have more noise.
+    """
+
+    kind: str
+    pos_label: Any
+    n_bins: int = 16
+
+    def __post_init__(self) -> None:
+        require(self.kind in METRICS, f"kind to be one of {list(METRICS)}", kind=self.kind)
+        require(
+            int(self.n_bins) == self.n_bins and 2 <= self.n_bins <= 10_000, "2 <= n_bins <= 10000", n_bins=self.n_bins
+        )
+
+    @property
+    def n_cells(self) -> int:
+        return 2 * self.n_bins
+
+    def responding(self, estimator: object) -> Respond:
+        return _log_odds(estimator, self.pos_label)
+
+    def cells(self, y: Any, response: Any) -> Any:
+        negative = positions(y, [self.pos_label]) < 0
+        if response is None:  # a positive record in the lowest bin, a negative record in the highest
+            return np.where(negative, 2 * self.n_bins - 1, 0)
+        bins = np.searchsorted(np.linspace(-REACH, REACH, self.n_bins - 1), response, side="right")
+        cells = np.where(negative, self.n_bins + bins, bins)
+        return np.where(np.isnan(response), np.nan, cells)  # infinite scores have a bin
+
+    def of_counts(self, counts: Array) -> float:
+        return METRICS[self.kind](*counts.reshape(2, -1))
+
+    def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
+        scores, positive = _log_odds(estimator, self.pos_label)(X), positions(as_array(y), [self.pos_label]) == 0
+        return float(EXACTLY[self.kind](positive, scores, sample_weight=sample_weight))
+
+
+def _log_odds(estimator: Any, pos_label: Any) -> Callable[[Any], Array]:
+    """X ↦ scores of one class, shape (n,), as log-odds; each from its record alone, nan if missing."""
+    place = int(positions([pos_label], estimator.classes_)[0])
+    if place < 0:  # a model that does not know the class
+        return lambda X: np.full(_num_samples(X), np.nan)
+    if hasattr(estimator, "predict_proba"):
+        shares = response_function(estimator, "predict_proba")
+        return lambda X: _logit(np.asarray(shares(X), dtype=float)[:, place])
+    decide = response_function(estimator, "decision_function")
+    return lambda X: _of_class(np.asarray(decide(X), dtype=float), place)
+
+
+def _logit(shares: Array) -> Array:
+    """Infinite at 0 and 1."""
+    with np.errstate(all="ignore"):
+        found: Array = np.log(shares) - np.log1p(-shares)
+        return found
+
+
+def _of_class(decisions: Array, place: int) -> Array:
+    """A decision function of two classes is that of the second."""
+    return decisions[:, place] if decisions.ndim == 2 else decisions if place == 1 else -decisions

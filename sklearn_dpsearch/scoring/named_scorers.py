@@ -16,11 +16,9 @@ from ..errors import did_you_mean
 from ..privacy import UnknownSensitivityError
 from ..privacy._checks import require
 from .base import PrivateScorer
-from .counts import BalancedAccuracyScorer, RetrievalScorer
-from .mean import MeanScorer
+from .counts import BalancedAccuracyScorer, RankingScorer, RetrievalScorer
+from .mean import ErrorPower, InTopK, LogLoss, Match, MeanScorer
 from .r2 import R2Scorer
-from .ranking import RankingScorer
-from .record_values import ErrorPower, InTopK, LogLoss, Match
 
 
 def stated_facts(estimator: Any) -> Mapping[str, Any]:
@@ -168,18 +166,14 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
     needed = [parameter.name for parameter in known.values() if parameter.default is Parameter.empty]
     missing = [option for option in needed if option not in options]
     if missing:
+        source = "classes=[...]" if missing[0] in ("classes", "pos_label") else "bounds_y=(..., ...)"
         raise UnknownSensitivityError(
             f"scoring={name!r} has no sensitivity on private records until {' and '.join(missing)} is stated, which "
-            f"may not be learned from the records. Use an estimator that states {_source(missing)}, write "
+            f"may not be learned from the records. Use an estimator that states {source}, write "
             f"scoring=private_scorer({name!r}, {example}), or validate on public data: fit(..., X_public=..., "
             "y_public=...)."
         )
     return build(**options)
-
-
-def _source(missing: Sequence[str]) -> str:
-    """Parameter of our estimators from which missing facts follow."""
-    return "classes=[...]" if missing[0] in ("classes", "pos_label") else "bounds_y=(..., ...)"
 
 
 def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScorer:

@@ -95,7 +95,6 @@ class R2Scorer(PrivateScorer):
         return Sensitivity(whole + (9 * whole) // 4 + 1, 5 * whole**2, (whole, 2 * whole, whole))
 
     def score(self, noisy: Sequence[int], n_scored: int, neighboring: Neighboring) -> float:
-        check_relation(neighboring)
         error, target, square = finite(noisy)
         middle = (self.resolution // 2) * n_scored
         return self._ratio(error + middle, target, square + middle, n_scored)

@@ -9,7 +9,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeGuard
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -166,15 +166,6 @@ class IndexFolds(Validation):
     n_samples: int
     given: tuple[Fold, ...]
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, IndexFolds) or self.n_samples != other.n_samples:
-            return False
-        mine, theirs = ([side for fold in one.given for side in fold] for one in (self, other))
-        return len(mine) == len(theirs) and all(map(np.array_equal, mine, theirs))
-
-    def __hash__(self) -> int:
-        return hash((self.n_samples, len(self.given)))
-
     def exposures(self) -> tuple[Exposure, ...]:
         trainings, scorings = (self._uses(side) for side in (0, 1))
         base = int(scorings.max(initial=0)) + 1
@@ -193,12 +184,6 @@ class IndexFolds(Validation):
         if n_samples != self.n_samples:
             raise ValueError(f"Folds were made for {self.n_samples} records, found {n_samples}.")
         return list(self.given)
-
-
-class Splitter(Protocol):
-    """Interface of scikit-learn's splitters."""
-
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterable[Any]: ...
 
 
 #: Forbidden dependence of a split ↦ remedy.
@@ -268,7 +253,7 @@ def is_taken_on_trust(cv: object) -> bool:
     return (_is_splitter(cv) or isinstance(cv, Iterable)) and type(cv) not in BLIND and not isinstance(cv, NO_SPLIT)
 
 
-def _is_splitter(cv: object) -> TypeGuard[Splitter]:
+def _is_splitter(cv: object) -> bool:
     return callable(getattr(cv, "split", None))
 
 
@@ -304,7 +289,7 @@ def _check_number(n_folds: int) -> None:
         )
 
 
-def _split_blindly(cv: Splitter, n_samples: int) -> list[Any]:
+def _split_blindly(cv: Any, n_samples: int) -> list[Any]:
     placeholder = np.zeros((n_samples, 1))
     try:
         return list(itertools.islice(cv.split(placeholder), MOST_FOLDS + 1))
@@ -316,7 +301,7 @@ def _split_blindly(cv: Splitter, n_samples: int) -> list[Any]:
         raise ValueError(f"cv={cv!r} cannot split {n_samples} records: {error}") from error
 
 
-def _can_split(cv: Splitter, placeholder: Array, **seen: Array) -> bool:
+def _can_split(cv: Any, placeholder: Array, **seen: Array) -> bool:
     try:
         return any(True for _ in cv.split(placeholder, **seen))
     except Exception:

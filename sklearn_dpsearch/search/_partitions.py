@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._process import in_fixed_words
-from ..adapters.protocol import is_ours
+from ..adapters.adapter import is_ours
 from ..data.columns import is_frame
 from ..data.rows import rows_of_frame
 from ..privacy import PrivacyError
@@ -24,7 +24,7 @@ from .packed import pickled, unpickled
 from .planning.checks import FitData, first_look
 
 #: Forms of columns that are joined, by NumPy's letter for their types; all others are objects.
-FORMS = {**dict.fromkeys("biuf", np.float64), "M": "datetime64[us]"}
+FORMS: dict[str, Any] = {**dict.fromkeys("biuf", np.float64), "M": "datetime64[us]"}
 TRUSTED = (
     "Records are in partitions on workers of Dask, which send rows of the subset and of the validation to the private "
     "process: workers, scheduler and connections are trusted as the caller is."
@@ -91,7 +91,7 @@ class PartitionedTable:
         numbers = np.split(records, np.searchsorted(records, starts[1:-1]))
         with self.connect() as client:
             places = [np.asarray(part - start, np.intp) for part, start in zip(numbers, starts)]
-            frames = client.gather(client.compute(self._delayed(_chosen, places)))
+            frames = _computed(client, self._delayed(_chosen, places))
         if not all(map(is_frame, frames)):
             raise TableChangedError(CHANGED)
         exact = {name for one in self.models for name in exact_columns(one)}
@@ -162,9 +162,21 @@ def look_at_partitions(
     client, parts = _client(), list(X.to_delayed())
     connect = connection_of(client)
     seen = first_look(search, strategy.kinds, scorer, X._meta, X._meta[y], {})
-    facts = in_fixed_words(name, lambda: client.gather(client.compute([delayed(_facts_of)(part) for part in parts])))
-    table = PartitionedTable(pickled(parts), *zip(*facts), y, strategy.kinds, connect)
+    facts = in_fixed_words(name, lambda: _computed(client, [delayed(_facts_of)(part) for part in parts]))
+    sizes, digests = zip(*facts)
+    table = PartitionedTable(pickled(parts), sizes, digests, y, strategy.kinds, connect)
     return replace(seen, X=table, y=None, n=len(table))
+
+
+def _computed(client: Any, tasks: Sequence[Any]) -> list[Any]:
+    """Results of delayed tasks, of which the cluster keeps nothing, also after an error."""
+    futures = client.compute(tasks)
+    try:
+        found: list[Any] = client.gather(futures)
+        return found
+    finally:
+        for one in futures:
+            one.release()
 
 
 def _trains_on_partitions(estimator: Any) -> bool:

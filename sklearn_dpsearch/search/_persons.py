@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ..adapters.protocol import is_ours
+from ..adapters.adapter import is_ours
 from ..data.persons import PersonCodes, number_of_persons, one_of_each
 from ..privacy import PrivacyError
 from ..privacy.mechanisms.bernoulli import RandomBytes

@@ -90,7 +90,8 @@ def test_mechanisms_draw_on_the_operating_system():
 
 def test_columns_are_always_joined_dense():
     estimator = make_pipeline(ColumnTransformer([("all", "passthrough", [0, 1])]), logistic())
-    assert adapter_for(estimator, WORD).fresh_randomness(estimator)["columntransformer__sparse_threshold"] == 0
+    adapter_for(estimator, WORD).prepare(estimator)
+    assert estimator[0].sparse_threshold == 0
 
 
 def test_declared_clusters_keep_no_label_of_any_record():

@@ -14,20 +14,13 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import adapter_for, training_run
-from sklearn_dpsearch.adapters.diffprivlib import SystemRandomState
-from sklearn_dpsearch.adapters.diffprivlib_models import MODELS
+from sklearn_dpsearch.adapters.diffprivlib import MODELS, SystemRandomState
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaranteeError
 
 pytest.importorskip("diffprivlib")
 from diffprivlib import models
 from diffprivlib.accountant import BudgetAccountant
-from diffprivlib.models import (
-    PCA,
-    DecisionTreeClassifier,
-    GaussianNB,
-    KMeans,
-    StandardScaler,
-)
+from diffprivlib.models import PCA, DecisionTreeClassifier, GaussianNB, KMeans, StandardScaler
 
 from .diffprivlib_toys import bayes, forest, linear, logistic, scaler, tree
 from .toys import promise, refused
@@ -122,7 +115,7 @@ def test_a_leak_is_refused_before_any_data_is_read(estimator, words):
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.inf, math.nan, None, True, "1"])
 def test_epsilon_must_be_a_positive_number(epsilon):
-    refused(PrivacyError, tree(epsilon=epsilon), "epsilon=", "0 < epsilon < inf")
+    refused(PrivacyError, tree(epsilon=epsilon), "epsilon=", "between 0 and inf")
 
 
 def test_a_subclass_must_be_declared():
@@ -155,14 +148,6 @@ def test_what_a_declared_estimator_reads_from_the_data_stops_the_search(cancer):
 
 
 # --- randomness and ledgers ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("make", UNDERSTOOD)
-def test_each_candidate_gets_a_ledger_of_its_own(make):
-    one, other = (adapter_for(make()).fresh_randomness(make())["accountant"] for _ in range(2))
-    assert one is not other
-    assert one is not BudgetAccountant.load_default(None)
-    assert one.total() == (0, 0)
 
 
 @pytest.mark.parametrize("make", UNDERSTOOD)
@@ -204,8 +189,7 @@ def fitted_search(estimator, space, X, y, **kwargs):
 def test_the_default_ledger_stays_empty(cancer):
     try:
         kept = BudgetAccountant.pop_default()
-        search = DPRandomSearchCV(GaussianNB(bounds=(-1, 1)), {"var_smoothing": [1e-9]}, n_iter=3)
-        search.fit(*cancer)
+        fitted_search(GaussianNB(bounds=(-1, 1)), {"var_smoothing": [1e-9]}, *cancer)
         assert BudgetAccountant.load_default(None).total() == (0, 0)
     finally:
         kept.set_default()

@@ -9,16 +9,14 @@ import os
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.adapters.diffprivlib_models import SMALLEST_EPSILON
+from sklearn_dpsearch.adapters.diffprivlib import SMALLEST_EPSILON
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 pytest.importorskip("diffprivlib")
 from diffprivlib.mechanisms import GeometricTruncated, LaplaceBoundedDomain, PermuteAndFlip
 from diffprivlib.mechanisms.vector import Vector
-from diffprivlib.models import (
-    LinearRegression,
-)
+from diffprivlib.models import LinearRegression
 from diffprivlib.validation import clip_to_bounds
 
 from .diffprivlib_toys import bayes, forest, tree
@@ -180,25 +178,15 @@ def logistic_loss(epsilon, C, norm):
     return worst
 
 
-@pytest.mark.parametrize("norm", [0.3, 1.0, 2.0])
-@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("norm", [0.01, 0.3, 1.0, 2.0])
+@pytest.mark.parametrize("C", [1e-3, 0.1, 1.0, 100.0])
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 8.0])
 def test_logistic_regression_keeps_its_epsilon_for_norms_up_to_two(norm, C, epsilon):
     assert logistic_loss(epsilon, C, norm) <= epsilon
 
 
 def test_logistic_regression_breaks_its_epsilon_for_large_norms():
     assert logistic_loss(0.3, 0.1, 6.0) > 1.5 * 0.3
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0])
-@pytest.mark.parametrize("C", [1e-3, 0.1, 1.0, 100.0])
-def test_the_two_branches_of_the_proof_hold_up_to_norm_two(epsilon, C):
-    for norm in np.linspace(0.01, 2, 50):
-        noise, penalty = epsilon - 2 * math.log(1 + norm * C / 4), 1 / C
-        if noise <= 0:
-            noise, penalty = epsilon / 2, norm / 4 / math.expm1(epsilon / 4)
-        assert noise + math.log(1 + norm**2 / 4 / penalty) <= epsilon * (1 + 1e-12)
 
 
 @pytest.mark.slow

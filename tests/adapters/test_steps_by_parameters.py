@@ -9,16 +9,18 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
-from sklearn_dpsearch.adapters import training_run
 from sklearn_dpsearch.adapters.steps_by_parameters import FittedByParameters
-from sklearn_dpsearch.privacy import PureDP, UnknownGuaranteeError
+from sklearn_dpsearch.privacy import LeakingEstimatorError, PureDP, UnknownGuaranteeError
 
 from ..search.toys import NoisyCentroids
+from .toys import promise, refused
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -160,12 +162,6 @@ def test_released_pipelines_are_scikit_learns_own_and_read_new_records(declared)
     assert clone(found).get_params()["columntransformer__kinds__categories"] == [[0, 1, 2]]
 
 
-def test_a_constant_must_be_given():
-    """Without one, the type of the records decides between 0 and a word."""
-    with pytest.raises(UnknownGuaranteeError, match="a public fill_value"):
-        training_run(make_pipeline(constant(None), NoisyCentroids()))
-
-
 @pytest.mark.parametrize(
     ("step", "record"),
     [
@@ -180,3 +176,55 @@ def test_a_constant_must_be_given():
 def test_other_steps_are_fitted_with_columns_alone(step, record):
     typed = FittedByParameters(step)
     assert typed.fit_transform(record).shape == clone(step).fit_transform(record).shape
+
+
+# --- which steps learn nothing ----------------------------------------------------------------------------------------
+
+FREE = [AdditiveChi2Sampler(), one_hot("a", "b"), ordinal(1, 2, 3), PolynomialFeatures(2), constant(0.0)]
+#: Steps that may learn, and the remedy in the error.
+LEARNING = [
+    (GaussianProcessRegressor(), "learns nothing"),
+    (OneHotEncoder(), "public categories="),
+    (OneHotEncoder(categories=[["a", "b"]], min_frequency=5), "min_frequency"),
+    (OrdinalEncoder(), "public categories="),
+    (ordinal(1, 2**53 + 1), "only up to 2**53"),
+    (SimpleImputer(), "TableEncoder"),
+    (SimpleImputer(strategy="constant", fill_value=0.0), "keep_empty_features=True"),
+    (constant(None), "a public fill_value"),  # without one, the type of the records decides between 0 and a word
+]
+
+
+@pytest.mark.parametrize("part", FREE, ids=repr)
+def test_parts_that_keep_nothing_of_the_records_are_free(part):
+    assert promise(make_pipeline(part, NoisyCentroids(epsilon=0.5))).epsilon_at(0.0) == 0.5
+
+
+@pytest.mark.parametrize("part", [OneHotEncoder(categories=[["a"]]), OrdinalEncoder(categories=[[1]])], ids=repr)
+def test_encoders_that_raise_at_an_unknown_category_are_refused(part):
+    """One record would make every candidate fail, and show."""
+    refused(LeakingEstimatorError, make_pipeline(part, NoisyCentroids()), "handle_unknown='error'", "Give it handle_")
+
+
+@pytest.mark.parametrize(("part", "remedy"), LEARNING, ids=repr)
+def test_parts_that_keep_something_of_the_records_are_refused_with_the_remedy(part, remedy):
+    words = ("without privacy", type(part).__name__, remedy)
+    refused(UnknownGuaranteeError, make_pipeline(part, NoisyCentroids()), *words)
+
+
+def test_every_transformer_that_is_free_keeps_the_same_state_whatever_the_records():
+    """Fitted on two different data sets of one schema, no attribute differs."""
+    words = np.array([["a"], ["b"], ["a"]], dtype=object), np.array([["b"], ["b"], ["a"]], dtype=object)
+    numbers = np.array([[1.0, 2.0], [3.0, 1.0]]), np.array([[2.0, 2.0], [1.0, 3.0]])
+    for part, (first, second) in [
+        (one_hot("a", "b"), words),
+        *((free, numbers) for free in FREE[3:]),
+    ]:
+        states = [vars(clone(part).fit(X)) for X in (first, second)]
+        assert repr(states[0]) == repr(states[1])
+
+
+def test_a_grid_that_makes_a_step_learn_is_refused_before_data_is_read():
+    model = make_pipeline(ordinal(1, 2), NoisyCentroids())
+    search = DPRandomSearchCV(model, {"ordinalencoder__categories": ["auto"]}, n_iter=2)
+    with pytest.raises(UnknownGuaranteeError, match="OrdinalEncoder"):
+        search.fit(np.ones((20, 1)), np.arange(20) % 2)

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch import BudgetExceededError, PrivacyError, PrivacyLedger
-from sklearn_dpsearch.ledger.budget import as_written, epsilon_of
-from sklearn_dpsearch.ledger.entry import Entry, read_entry
+from sklearn_dpsearch.ledger.entry import Entry, as_written, epsilon_of, read_entry
 from sklearn_dpsearch.privacy import (
     DPSGD,
     ZCDP,

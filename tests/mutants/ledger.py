@@ -22,22 +22,22 @@ MUTANTS = {
     "damage passed over": Mutant(
         mistake="A damaged line in the middle of a ledger is skipped.",
         file="ledger/ledger_file.py",
-        old="            raise _damaged(path, number)\n        digest = _digest_in(line)\n",
-        new="            continue\n        digest = _digest_in(line)\n",
+        old="            raise _damaged(path, number)\n        if body is not None:",
+        new="            continue\n        if body is not None:",
         tests=(PAGES,),
     ),
     "behind what was never finished": Mutant(
         mistake="An entry is written behind the rest of one that was cut off, and neither can be read.",
         file="ledger/ledger_file.py",
-        old="    end = len(found) if last is not None else len(found) - len(tail)\n",
+        old="    end = len(found) if open_end else len(found) - len(tail)\n",
         new="    end = len(found)\n",
         tests=(PAGES,),
     ),
     "the last fit is free": Mutant(
         mistake="Whether a fit fits into the budget is asked of the entries before it.",
-        file="ledger/budget.py",
-        old="total = epsilon_of(both, relation, ledger.delta)",
-        new="total = epsilon_of(entries, relation, ledger.delta)",
+        file="ledger/privacy_ledger.py",
+        old="total = epsilon_of(both, relation, self.delta)",
+        new="total = epsilon_of(entries, relation, self.delta)",
         tests=(LEDGER,),
     ),
     "checked before the lock": Mutant(
@@ -49,7 +49,7 @@ MUTANTS = {
     ),
     "folds composed in parallel": Mutant(
         mistake="Fits on folds, which share records, are counted as the worst of them.",
-        file="ledger/budget.py",
+        file="ledger/entry.py",
         old="    return compose(*(stated_under(entry.guarantee, relation) for entry in entries))\n",
         new="    return max((one.guarantee for one in entries), key=lambda one: one.epsilon_at(1e-6))\n",
         tests=(SEARCHES, LEDGER),
@@ -78,7 +78,7 @@ MUTANTS = {
     "a cut-off entry forgotten": Mutant(
         mistake="A ledger that is open does not notice that its own last entry is no longer in the file.",
         file="ledger/privacy_ledger.py",
-        old="            self.last = len(found.bodies), found.digest\n",
+        old="            self._seen[0] = len(found.bodies), found.digest\n",
         new="            pass\n",
         tests=(f"{PAGES}::test_an_open_ledger_notices_that_entries_it_has_seen_were_cut_off",),
     ),

@@ -471,7 +471,7 @@ MUTANTS = {
     ),
     "infinite scores are failures": Mutant(
         mistake="A record of which the model is certain is counted where its worst score would be.",
-        file="scoring/ranking.py",
+        file="scoring/counts.py",
         old="np.where(np.isnan(response), np.nan, cells)",
         new="np.where(np.isfinite(response), cells, np.nan)",
         tests=("scoring/test_ranking.py::test_certain_probabilities_have_the_last_bins",),
@@ -486,8 +486,9 @@ MUTANTS = {
     "a table encoder that learns": Mutant(
         mistake="A subclass of the table encoder, which may learn its ranges, counts as one that learns nothing.",
         file="adapters/steps_by_parameters.py",
-        old="    if (type(part).__module__, type(part).__name__) in OWN_THAT_LEARN_NOTHING:",
-        new="    if any((k.__module__, k.__name__) in OWN_THAT_LEARN_NOTHING for k in type(part).__mro__):",
+        old='    return LEARN_NOTHING.get((type(part).__module__.partition(".")[0], type(part).__name__))',
+        new='    names = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(part).__mro__)\n'
+        "    return next((LEARN_NOTHING[name] for name in names if name in LEARN_NOTHING), None)",
         tests=("search/test_tables.py::test_a_step_that_may_learn_is_refused_and_pointed_to_the_schema",),
     ),
     "records that validate are looked at": Mutant(
@@ -762,7 +763,7 @@ MUTANTS = {
     ),
     "tree charged for an added record": Mutant(
         mistake="A changed record touches two leaves of a tree, and is charged for one.",
-        file="adapters/diffprivlib_models.py",
+        file="adapters/diffprivlib.py",
         old='a changed record touches two leaves or two counts."""\n    return 2.0\n',
         new='a changed record touches two leaves or two counts."""\n    return 1.0\n',
         tests=("adapters/test_diffprivlib.py::test_promise_is_the_proved_multiple_of_epsilon_under_replace_one",),
@@ -770,7 +771,7 @@ MUTANTS = {
     ),
     "rows longer than the norm covers": Mutant(
         mistake="Logistic regression is accepted with any data_norm.",
-        file="adapters/diffprivlib_models.py",
+        file="adapters/diffprivlib.py",
         old="    if not 0 < model.data_norm <= 2:\n",
         new="    if not 0 < model.data_norm:\n",
         tests=("adapters/test_diffprivlib.py::test_a_leak_is_refused_before_any_data_is_read",),
@@ -811,8 +812,8 @@ MUTANTS = {
     ),
     "subclass vouched for": Mutant(
         mistake="A user's subclass, whose fit may be anything, is taken for its parent.",
-        file="adapters/protocol.py",
-        old=' and not only_inherits(estimator, "privacy_guarantee")',
+        file="adapters/adapter.py",
+        old=' and not _only_inherits(estimator, "privacy_guarantee")',
         new="",
         tests=("search/test_nets.py::test_a_subclass_of_a_net_does_not_inherit_the_promise",),
     ),

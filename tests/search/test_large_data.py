@@ -18,9 +18,8 @@ from sklearn_dpsearch.nets import records as training_records
 from sklearn_dpsearch.privacy import ZCDP
 from sklearn_dpsearch.scoring import private_scorer
 from sklearn_dpsearch.scoring.base import is_additive
-from sklearn_dpsearch.scoring.mean import MeanScorer
+from sklearn_dpsearch.scoring.mean import Match, MeanScorer
 from sklearn_dpsearch.scoring.r2 import R2Scorer
-from sklearn_dpsearch.scoring.record_values import Match
 from sklearn_dpsearch.scoring.validation import all_numbers
 from sklearn_dpsearch.search._records import take
 from sklearn_dpsearch.search.execution import runs

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.adapters.protocol import ProtocolAdapter
+from sklearn_dpsearch.adapters.adapter import ProtocolAdapter
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier
 from sklearn_dpsearch.privacy import DPSGD, Fixed, UnknownGuaranteeError, best_of
 from sklearn_dpsearch.privacy.guarantees.least_noise import gaussian_target

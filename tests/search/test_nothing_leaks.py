@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, NoModelError
-from sklearn_dpsearch.adapters.protocol import ProtocolAdapter
+from sklearn_dpsearch.adapters.adapter import ProtocolAdapter
 from sklearn_dpsearch.privacy import Fixed
 from sklearn_dpsearch.scoring import make_private_scorer
 

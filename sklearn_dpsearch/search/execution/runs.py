@@ -16,8 +16,7 @@ from ..._process.progress import Progress
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.release_sum import release_sum
 from ...scoring import PrivateScorer
-from ...scoring.base import is_additive
-from ...scoring.standard_error import standard_error
+from ...scoring.base import is_additive, standard_error
 from .. import private_process
 from .._records import take
 from .._types import Candidate, Seed

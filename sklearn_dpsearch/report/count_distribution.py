@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...privacy import CountDistribution
-from ...privacy._types import Array
-from ...privacy.count_distributions.distributions import as_count_distribution
+from ..privacy import CountDistribution
+from ..privacy._types import Array
+from ..privacy.count_distributions.distributions import as_count_distribution
 from .drawing import Display, looks, plain_ticks
 
 #: Quantile of the distribution at which the plot of K ends.

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ...privacy.spent import PrivacySpent
-from ...privacy.statement.numbers import up
-from ...search import BasePrivateSearch
+from ..privacy.spent import PrivacySpent
+from ..privacy.statement.numbers import up
+from ..search import BasePrivateSearch
 from .drawing import LOOKS, Display, statement_of
 
 #: Most characters on a line of a part's name, and in the whole name.

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ...privacy import Guarantee
-from ...privacy._types import Array
-from ...privacy.guarantees.base import Statement, as_guarantee
-from ...privacy.statement.content import Curve
-from ...privacy.statement.numbers import percent_up
-from ...search import BasePrivateSearch
+from ..privacy import Guarantee
+from ..privacy._types import Array
+from ..privacy.guarantees.base import Statement, as_guarantee
+from ..privacy.statement.content import Curve
+from ..privacy.statement.numbers import percent_up
+from ..search import BasePrivateSearch
 from .drawing import LOOKS, Display, statement_of
 
 #: The smallest rate on a logarithmic scale.

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ...privacy import Guarantee, envelope, mixture, verify
-from ...privacy._types import Array
-from ...privacy.guarantees.base import Statement, as_guarantee
-from ...privacy.guarantees.composition import Composition, Envelope, Mixture
-from ...privacy.guarantees.tightest import SmallestOf
-from ...privacy.selection.best_of import BestOf
-from ...search import BasePrivateSearch
+from ..privacy import Guarantee, envelope, mixture, verify
+from ..privacy._types import Array
+from ..privacy.guarantees.base import Statement, as_guarantee
+from ..privacy.guarantees.composition import Composition, Envelope, Mixture
+from ..privacy.guarantees.tightest import SmallestOf
+from ..privacy.selection.best_of import BestOf
+from ..search import BasePrivateSearch
 from .drawing import Display, looks, statement_of
 
 #: Smallest δ of drawn profiles, and factor on the total's ε at this δ up to which profiles are drawn.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
 
-from ...privacy.spent import PrivacySpent
-from ...search import BasePrivateSearch
+from ..privacy.spent import PrivacySpent
+from ..search import BasePrivateSearch
 
 
 class Display:
