@@ -20,7 +20,7 @@ CEILINGS = {
     "adapters": 1_360,
     "audit": 1_130,
     "boosting": 1_790,
-    "data": 515,
+    "data": 530,
     "ledger": 620,
     "nets": 5_065,
     "preprocessing": 825,

@@ -144,9 +144,11 @@ def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
     return found
 
 
-def frame_columns(X: Any) -> list[Any]:
-    """All columns of a table."""
-    return [_column(X, place) for place in range(len(names_of(X) or ()))]
+def columns_in(X: Any) -> list[Any]:
+    """All columns of a table; another container of NumPy, pandas or polars is one column, and others have none."""
+    if is_frame(X):
+        return [_column(X, place) for place in range(len(names_of(X) or ()))]
+    return [X] if library_of(X) in ("numpy", "pandas", "polars") else []
 
 
 def array_of(X: Any, name: str = "X") -> NDArray[Any]:
@@ -163,7 +165,7 @@ def array_of(X: Any, name: str = "X") -> NDArray[Any]:
     if library == "torch":
         return np.asarray(X.detach().cpu().numpy())
     if is_frame(X):
-        columns = [read_column(column).values for column in frame_columns(X)]
+        columns = [read_column(column).values for column in columns_in(X)]
         if len({column.dtype for column in columns}) != 1 or columns[0].dtype.kind not in NUMBERS:
             columns = [doubles(column, name) for column in columns]
         return np.column_stack(columns) if columns else np.empty((len(X), 0))

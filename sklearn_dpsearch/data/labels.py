@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array, column_or_1d
 
 from ..errors import PrivacyError
-from .columns import frame_columns, is_frame, library_of, read_column, refused
+from .columns import columns_in, is_frame, library_of, read_column, refused
 from .lists import labels_in, number_of, numbers_in, objects, places_of
 
 #: Public constants: label ↦ weight of the loss of its records; labels that are left out have weight 1.
@@ -209,7 +209,7 @@ def as_array(y: Any) -> NDArray[Any]:
         raise refused(y, "y")
     if not is_frame(y):
         return read_column(y, exact=True).values
-    columns = [read_column(column, exact=True).values for column in frame_columns(y)]
+    columns = [read_column(column, exact=True).values for column in columns_in(y)]
     alike = len({one.dtype for one in columns}) == 1
     return np.column_stack(columns if alike else [one.astype(object) for one in columns])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -33,7 +34,7 @@ def objects(values: Sequence[Any]) -> NDArray[np.object_]:
 
 
 def objects_in(values: Sequence[Any], name: str) -> NDArray[np.object_]:
-    """Array of the entries as they are.
+    """Array of the entries as they are. Where most rows hold single values, a list among those of another is missing.
 
     Raises
     ------
@@ -43,7 +44,12 @@ def objects_in(values: Sequence[Any], name: str) -> NDArray[np.object_]:
     nested = [_nested(value) for value in values]
     shape = _shape(nested)
     if shape is None:
-        raise _unlike(name)
+        lengths = tuple({len(row) if isinstance(row, list) else -1 for row in nested})
+        usual = Counter(_shape(row) if isinstance(row, list) else () for row in nested).most_common(1)[0][0]
+        if len(lengths) > 1 or usual != lengths:  # rows of several lengths, or not of single values
+            raise _unlike(name)
+        nested = [[None if isinstance(one, list) else one for one in row] for row in nested]
+        shape = len(nested), *lengths
     for _ in shape[1:]:
         nested = list(itertools.chain.from_iterable(nested))
     return objects(nested).reshape(shape)
@@ -72,7 +78,8 @@ def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str 
         For several labels of a record.
     """
     labels = [_alone(value) for value in values]
-    if any(isinstance(label, (list, tuple, np.ndarray)) for label in labels):
+    lists = sum(isinstance(label, (list, tuple, np.ndarray)) for label in labels)
+    if lists > (0 if classes is None else len(labels) / 2):  # among declared classes a few are none of them
         raise ValueError(
             f"Found {name} as a list of lists, which may differ in length; one label for each record, or an array of "
             "shape (n_samples, n_labels), is needed."

@@ -29,10 +29,28 @@ def test_what_is_no_number_is_missing():
 
 
 def test_rows_of_different_lengths_are_refused_without_a_word_about_them():
-    for rows in ([[1], [2, 3]], [[1], [[2]]], [np.zeros((2, 2)), np.zeros((2, 3))]):
+    for rows in (
+        [[1], [2, 3]],
+        [[1], 2],
+        [[[1]], [[2], [3]]],
+        [[[1, 2]], [[3, 4]], [5, 6]],
+        [np.zeros((2, 2)), np.zeros((2, 3))],
+    ):
         with pytest.raises(ValueError, match="X whose entries differ in length") as found:
             numbers_in(rows, "X")
         assert found.value.__context__ is None
+
+
+@pytest.mark.parametrize("cell", [[0.3], [], [[1]], np.zeros(2), (1, 2)])
+def test_a_list_in_place_of_a_value_is_missing_and_a_list_among_labels_no_class(cell):
+    rows = [[1.0, BIG + 1], [2.0, 3], [4.0, 5]]
+    for place in range(3):
+        given = [[cell, 7] if place == row else values for row, values in enumerate(rows)]
+        found = objects_in(given, "X")
+        assert found.tolist() == [[None, 7] if place == row else values for row, values in enumerate(rows)]
+    assert labels_in([0, 1, 0, cell], [0, 1])[:3].tolist() == [0, 1, 0]
+    with pytest.raises(ValueError, match="list of lists"):
+        labels_in([0, 1, 0, cell], None)
 
 
 def test_rows_that_are_arrays_are_read_each_in_its_own_type():

@@ -55,6 +55,16 @@ def test_public_data_that_is_none(make, X_public, error, match):
     refused(make(NoisyCentroids(), {}), match, error, X_public=X_public, y_public=np.zeros(n, int))
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("part", [slice(None), slice(10, 20)])
+def test_rows_of_a_private_frame_are_not_public(make, library, part):
+    frame = pytest.importorskip(library).DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    search = make(NoisyCentroids(), {})
+    with pytest.raises(PrivacyError, match="shares its memory"):
+        search.fit(frame, y, X_public=frame[part], y_public=np.zeros(len(frame[part]), int))
+    assert not hasattr(search, "privacy_spent_")
+
+
 def test_private_labels_are_not_public_either(make):
     refused(make(NoisyCentroids(), {}), "y_public that shares", PrivacyError, X_public=X.copy(), y_public=y)
 
@@ -63,6 +73,8 @@ def test_different_records_of_one_array_are_not_the_same_records(make):
     search = make(NoisyCentroids(), {}, random_state=0)
     search.fit(X[:300], y[:300], X_public=X[300:], y_public=y[300:])
     assert search.privacy_spent_.epsilon > 0
+    frame = pytest.importorskip("pandas").DataFrame(X)
+    search.fit(frame[:300], y[:300], X_public=frame[300:], y_public=y[300:])
 
 
 @pytest.mark.parametrize(

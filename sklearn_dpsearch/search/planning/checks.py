@@ -17,7 +17,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_consistent_length
 
-from ...data.columns import is_frame
+from ...data.columns import columns_in, is_frame, names_of
 from ...data.labels import NUMBERS, TEXT, check_kind
 from ...data.lists import is_list
 from ...privacy import CountDistribution, LeakingEstimatorError, PrivacyError
@@ -270,8 +270,10 @@ def check_public(X_public: Any, y_public: Any, X: Any, y: Any) -> None:
 
 def _share(public: Any, private: Any) -> bool:
     """Return whether two containers are the same, or may hold the same memory: a doubt is a refusal."""
-    arrays = isinstance(public, np.ndarray) and isinstance(private, np.ndarray)
-    return public is private or (arrays and np.may_share_memory(public, private))
+    if public is private:
+        return True
+    ours, theirs = (dict(zip(names_of(one) or [""], map(np.asarray, columns_in(one)))) for one in (public, private))
+    return any(np.may_share_memory(column, theirs[name]) for name, column in ours.items() if name in theirs)
 
 
 def refuse_pairwise(estimator: Any) -> None:
