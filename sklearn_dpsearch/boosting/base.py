@@ -309,7 +309,8 @@ class GradientBoosting(CalibratedModel):
 
     def _records(self, X: Any, y: Any, groups: Any = None) -> TrainingRecords:
         """Read records, through the door."""
-        y = targets_in(y, numeric=isinstance(self, RegressorMixin))
+        fewest = 0 if self.neighboring == "add_remove" else 1  # without a public number, none may be told from one
+        y = targets_in(y, numeric=isinstance(self, RegressorMixin), fewest=fewest)
         check_consistent_length(X, y)
         persons = None if groups is None else persons_in(groups, len(y))
         loss, targets, blank = self._loss_and_targets(y)

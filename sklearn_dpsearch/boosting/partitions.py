@@ -244,7 +244,7 @@ class PartitionedRecords:
                 if isinstance(one, Exception):
                     raise one
             self.n_units = sum(one.n_units for one in found)
-            if self.n_units == 0:
+            if self.n_units == 0 and self._reading.model.neighboring != "add_remove":
                 raise ValueError(f"Found no record in {len(found)} partitions.")
             self._check_persons([one.persons for one in found])
         except BaseException:

@@ -130,19 +130,27 @@ def _is_weight(weight: object, zero: bool) -> bool:
     return known and 0 <= float(weight) < np.inf and (zero or float(weight) > 0)  # type: ignore[arg-type]
 
 
-def targets_in(y: Any, numeric: bool) -> NDArray[Any]:
+def targets_in(y: Any, numeric: bool, fewest: int = 1) -> NDArray[Any]:
     """Targets, shape (n_samples,): in double precision if they have to be numbers, where nan is a missing one.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+    numeric : bool
+    fewest : int
+        Least number of targets.
 
     Raises
     ------
     ValueError
-        For another shape, complex numbers, and no targets at all.
+        For another shape, complex numbers, and too few targets.
     """
     found = as_array(y)
     if found.dtype.kind == "c":
         raise ValueError("Complex data not supported: y has a complex dtype. Give real numbers, or labels.")
     found = numbers_of(found) if numeric else found
-    found = check_array(found, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
+    options = {"ensure_2d": False, "ensure_all_finite": False, "ensure_min_samples": fewest}
+    found = check_array(found, dtype=None, input_name="y", **options)
     targets: NDArray[Any] = column_or_1d(found, warn=True)
     return targets
 

@@ -359,6 +359,17 @@ def test_a_record_without_a_target_adds_nothing_and_others_stay(kind, start, gro
     assert not recwarn.list
 
 
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("groups", [None, np.arange(600)], ids=["records", "persons"])
+def test_no_records_are_records_like_others_where_their_number_is_private(kind, groups):
+    model = MODELS[kind](neighboring="add_remove", max_iter=3)
+    for n in (0, 1):
+        model.fit(TABLE[:n], TABLE[model.target][:n], None if groups is None else groups[:n])
+        assert len(model.predict(TABLE)) == 600
+    with pytest.raises(ValueError, match="0 sample"):
+        MODELS[kind]().fit(TABLE[:0], TABLE[model.target][:0])
+
+
 def test_labels_of_y_are_taken_where_none_are_declared():
     model = DPGradientBoostingClassifier(SCHEMA.without("pay", "grade", "price"), target_mu=10.0, max_iter=20)
     assert list(model.fit(TABLE, TABLE["grade"]).classes_) == ["a", "b", "c"]
