@@ -32,7 +32,7 @@ MAKE_GENERATORS = {
     "nets/records.py": "users' augmentation: each record with seeds of its own",
     # public, or made-up records
     "nets/estimators/layers.py": "initial parameters",
-    "nets/engines/made_up.py": "made-up records",
+    "nets/engines/engine_choice.py": "made-up records",
     "preprocessing/table_encoder.py": "made-up records",
     "search/_synthetic_records.py": "made-up records",
     "search/_rehearsal.py": "made-up records",
@@ -51,7 +51,7 @@ DRAW = {
     "privacy/mechanisms/rounded_normal.py": "noise",
     "privacy/mechanisms/exact_sampling.py": "noise",
     "boosting/cells.py": "columns of a round, from what is public",
-    "nets/engines/made_up.py": "made-up records",
+    "nets/engines/engine_choice.py": "made-up records",
 }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import joblib
 import numpy as np
@@ -43,9 +43,6 @@ from .noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
 from .partitions import is_partitioned, partitioned
 from .public_start import ToOutputs, check_init, outputs_of
 from .rounds import EVERY, WAYS, PublicLine, RecordSums, TrainingRecords, between, boost, outputs_after, started
-
-if TYPE_CHECKING:
-    from typing import Self  # since Python 3.11
 
 #: Accepted seeds; None: the operating system.
 Seed: TypeAlias = int | np.random.RandomState | None

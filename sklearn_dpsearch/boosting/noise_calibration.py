@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
@@ -12,9 +12,6 @@ from sklearn.utils._param_validation import Interval
 from .._site import linked
 from ..errors import check_arguments_of
 from ..privacy import PrivacyError
-
-if TYPE_CHECKING:
-    from typing import Self  # since Python 3.11
 
 #: Ways to state the privacy of one fit.
 TARGETS = ("target_epsilon", "target_delta", "target_mu")

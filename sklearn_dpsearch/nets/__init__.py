@@ -14,10 +14,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .estimators.array_estimators import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
+    from .estimators.array_estimators import (
+        DPLinearRegression,
+        DPLogisticRegression,
+        DPMLPClassifier,
+        DPMLPRegressor,
+        to_onnx,
+    )
     from .estimators.ensembles import DPTabularEnsembleClassifier, DPTabularEnsembleRegressor
     from .estimators.frame_estimators import DPTabularClassifier, DPTabularRegressor
-    from .estimators.onnx_export import to_onnx
     from .estimators.skorch_nets import (
         DPNeuralNetBinaryClassifier,
         DPNeuralNetClassifier,
@@ -44,10 +49,15 @@ __all__ = [
 ]
 #: Names in each module, imported on demand: searches and users of diffprivlib need no torch.
 _MODULES = {
-    "estimators.array_estimators": ("DPLinearRegression", "DPLogisticRegression", "DPMLPClassifier", "DPMLPRegressor"),
+    "estimators.array_estimators": (
+        "DPLinearRegression",
+        "DPLogisticRegression",
+        "DPMLPClassifier",
+        "DPMLPRegressor",
+        "to_onnx",
+    ),
     "estimators.ensembles": ("DPTabularEnsembleClassifier", "DPTabularEnsembleRegressor"),
     "estimators.frame_estimators": ("DPTabularClassifier", "DPTabularRegressor"),
-    "estimators.onnx_export": ("to_onnx",),
     "estimators.skorch_nets": (
         "DPNeuralNetBinaryClassifier",
         "DPNeuralNetClassifier",

@@ -125,7 +125,7 @@ class Stack:
     ) -> None:
         self.engine, self.records, self.max_physical_batch = engine, records, max_physical_batch
         self.tell = tell
-        self.device = device = records.inputs.device
+        self.device = device = records.device
         self.tasks = list(tasks)
         layout, modules = engine.layout, [task.module for task in tasks]
         self.trained, self.frozen = (layout.read(modules, device, flag) for flag in (True, False))

@@ -13,6 +13,7 @@ from .._process import Stage, contained
 from ..errors import TrainingError
 from .engines import engine_choice, rounding
 from .engines.base import Engine
+from .engines.per_sample import OpacusEngine
 from .named_tensors import name_of
 from .randomness import global_torch_seed
 from .records import Records
@@ -42,7 +43,7 @@ def train(
     ValueError
         For tokens that an embedding has no row for.
     """
-    device = records.inputs.device
+    device = records.device
     with exactly(device):
         engine, notes = _engine(task, records)
         # Seeded for dropout.
@@ -57,10 +58,8 @@ def _choice(task: TrainingTask, records: Records) -> engine_choice.Way:
 
 def _engine(task: TrainingTask, records: Records) -> tuple[Engine, tuple[str, ...]]:
     """Engine for one net, and what it takes on trust."""
-    device = records.inputs.device
+    device = records.device
     if task.engine == "opacus":
-        from .engines.opacus import OpacusEngine
-
         return OpacusEngine(task.module, task.criterion, device), ()
     choice = _choice(task, records)
     engine = choice.engine(task.module, task.criterion, device)
@@ -104,9 +103,9 @@ def train_together(tasks: Sequence[TrainingTask], records: Records, *, max_physi
 def _run_together(tasks: list[TrainingTask], records: Records, max_physical_batch: int) -> list[TrainingTask]:
     """Train nets as one stack; return the unfinished ones, which keep their initial parameters."""
     stack = None
-    with exactly(records.inputs.device):
+    with exactly(records.device):
         with contained():  # nothing has been trained yet; a schedule may fail
-            engine = _choice(tasks[0], records).engine(tasks[0].module, tasks[0].criterion, records.inputs.device)
+            engine = _choice(tasks[0], records).engine(tasks[0].module, tasks[0].criterion, records.device)
             stack = Stack(tasks, engine, records, max_physical_batch)
         with contained():
             if stack is not None:
@@ -135,7 +134,7 @@ def _groups(tasks: Sequence[TrainingTask], records: Records, max_physical_batch:
     for members in found.values():
         ordered = sorted(members, key=lambda i: (tasks[i].sample_rate, tasks[i].steps))
         sizes = [max(1, tasks[i].rows(records.units)) for i in ordered]
-        most = min(max_physical_batch, _most_in_cache(tasks[ordered[-1]], sizes[-1], records.inputs.device))
+        most = min(max_physical_batch, _most_in_cache(tasks[ordered[-1]], sizes[-1], records.device))
         groups += _within(ordered, sizes, most)
     return groups
 

@@ -248,7 +248,7 @@ MUTANTS = {
     ),
     "one noise for two sets of records": Mutant(
         mistake="A training that is resumed with other records uses the noise of the first.",
-        file="nets/fingerprint.py",
+        file="nets/resuming.py",
         old='"records": {"records": (text_of(records), "")},',
         new='"records": {"records": ("", "")},',
         tests=("nets/test_same_training.py::test_noise_never_meets_other_records",),
@@ -320,7 +320,7 @@ MUTANTS = {
     ),
     "noise alone": Mutant(
         mistake="A module without a finite gradient on single records is trained: on noise.",
-        file="nets/engines/made_up.py",
+        file="nets/engines/engine_choice.py",
         old="    if not any(bool(one.isfinite()) for one in single):\n",
         new="    if False:\n",
         tests=("nets/engines/test_engine_choice.py::test_refusals_say_what_it_is",),

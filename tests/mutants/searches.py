@@ -492,7 +492,7 @@ MUTANTS = {
     ),
     "records that validate are looked at": Mutant(
         mistake="A training refuses records that it is not given: one with a gap that validates is used twice.",
-        file="nets/estimators/scaling.py",
+        file="nets/estimators/table_records.py",
         old='for _, block in rows.blocks(CHECKED):\n        assert_all_finite(block, input_name="X")',
         new='assert_all_finite(rows.data, input_name="X")',
         tests=("nets/test_memory_mapped.py::test_rows_that_do_not_train_are_not_looked_at",),
@@ -550,7 +550,7 @@ MUTANTS = {
     ),
     "bounds of the target from the records": Mutant(
         mistake="Targets are scaled by the smallest and the largest of them.",
-        file="nets/estimators/table_targets.py",
+        file="nets/estimators/table_base.py",
         old="bounds.scaled(values)",
         new='Bounds.of("bounds_y", (values.min(), values.max())).scaled(values)',
         tests=(

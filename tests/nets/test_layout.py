@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
-from sklearn_dpsearch.nets.layout import Layout
+from sklearn_dpsearch.nets.engines.base import Layout
 
 from .toys import CPU, Residual
 

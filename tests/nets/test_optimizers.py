@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 import torch
 from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, StepLR
 
-from sklearn_dpsearch.nets.layout import Layout
+from sklearn_dpsearch.nets.engines.base import Layout
 from sklearn_dpsearch.nets.optimizers import StackedAdam, StackedSGD, UpdateRule, check_known, stepper_for, table_of
 
 from .toys import CPU, flat, mlp, rule

@@ -19,8 +19,7 @@ from sklearn_dpsearch._disk.secret_folder import LOCK, README, RELEASE
 from sklearn_dpsearch._disk.store import KeyedFile, Store
 from sklearn_dpsearch.nets import DPMLPClassifier, resuming
 from sklearn_dpsearch.nets.estimators import base as estimators_base
-from sklearn_dpsearch.nets.fingerprint import text_of
-from sklearn_dpsearch.nets.resuming import TRAINING
+from sklearn_dpsearch.nets.resuming import TRAINING, text_of
 from sklearn_dpsearch.nets.training import train
 from sklearn_dpsearch.privacy import PrivacyError
 

@@ -18,9 +18,8 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from sklearn_dpsearch._disk.durable import START
 from sklearn_dpsearch._disk.store import opened
-from sklearn_dpsearch.nets import DPMLPClassifier, fingerprint, resuming
-from sklearn_dpsearch.nets.fingerprint import marks
-from sklearn_dpsearch.nets.resuming import TRAINING
+from sklearn_dpsearch.nets import DPMLPClassifier, resuming
+from sklearn_dpsearch.nets.resuming import TRAINING, marks
 from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.privacy import PrivacyError
 
@@ -209,7 +208,7 @@ def test_what_the_initial_parameters_cost_cannot_be_left_behind(tmp_path):
 @pytest.mark.parametrize("name", ["torch", "numpy", "sklearn_dpsearch", "processor", "Python"])
 def test_another_version_or_processor_is_refused(name, tmp_path, monkeypatch):
     cut_off(table_net, tmp_path / "c")
-    here = fingerprint.marks
+    here = resuming.marks
 
     def elsewhere(*given):
         found = here(*given)

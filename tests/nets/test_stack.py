@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
+from sklearn_dpsearch.nets.engines.base import Layout
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.rounding import noise_factor
-from sklearn_dpsearch.nets.layout import Layout
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.stack import Stack, noise_scale
 from sklearn_dpsearch.nets.training import train

@@ -16,17 +16,16 @@ import torch
 from torch import nn
 
 from ...privacy import LeakingEstimatorError, PrivacyError
-from ..named_tensors import Inputs, name_of
+from ..named_tensors import Inputs, each, name_of, tensors_of
 from ..randomness import global_torch_seed
 from . import linear, losses, operations
 from .base import Engine
 from .graph import Traced, trace
 from .layered import LayeredEngine
 from .linear import LinearEngine
-from .made_up import check_same_on_batches, labels_for, made_up
+from .per_sample import VmapEngine
 from .refusals import in_training, refuse
 from .rules import NO_TOKENS, NotPerRecord
-from .vmap import VmapEngine
 
 #: Assumption where a module, or a criterion, runs unknown code.
 TRUST = (
@@ -89,7 +88,7 @@ def choose(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: tor
     ----------
     module, criterion : Module
         Left as found.
-    inputs, targets : tensors, or NamedTensors
+    inputs, targets : tensors; or inputs by name
         Records, or one like them: only their shapes and kinds are used.
 
     Raises
@@ -104,7 +103,7 @@ def choose(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: tor
     device = next(module.parameters()).device
     rows, labels = made_up(inputs, targets)
     sequence = linear.structure(module) if isinstance(rows, torch.Tensor) and rows.dim() == 2 else None
-    rows = rows.to(device)
+    rows = each(lambda values: values.to(device), rows)
     outputs = _outputs(module if sequence is not None else copy.deepcopy(module), rows)
     targets = labels_for(outputs, labels.to(device))
     if outputs is not None:
@@ -194,7 +193,7 @@ def _check_on_made_up(
     engine.bind(trained, frozen, torch.zeros_like(trained, dtype=torch.float64))
     try:
         with global_torch_seed(0):
-            engine.shares(rows[:1], targets[:1])
+            engine.shares(each(lambda values: values[:1], rows), targets[:1])
     except Exception as error:
         raise _refused(choice, module, criterion, error) from None
     check_same_on_batches(module, criterion, rows, targets)
@@ -241,3 +240,96 @@ def _unshown(names: str, choice: Way, meant: str) -> PrivacyError:
         "NumPy. Use torch.where in place of if, x.shape[0] in place of len(x), constants known in advance in place of "
         "statistics of a batch, and layers of PyTorch."
     )
+
+
+# --- made-up records --------------------------------------------------------------------------------------------------
+
+
+#: Made-up records in a batch.
+ROWS = 8
+#: Largest relative difference of losses by rounding.
+TOLERANCE = 1e-4
+
+
+def made_up(inputs: Inputs, targets: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+    """Make public records of the same shape and kind: a few ordinary ones, one large."""
+    rng = torch.Generator().manual_seed(0)  # public, and the same every time
+    rows, labels = each(lambda values: _drawn_like(values, rng), inputs), _drawn_like(targets, rng)
+    for row in tensors_of(rows):
+        if row.is_floating_point():
+            row[-1] *= 50
+    return rows, labels
+
+
+def _drawn_like(values: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
+    shape = (ROWS, *values.shape[1:])
+    if values.is_floating_point():
+        return torch.randn(shape, generator=rng).to(values.dtype)
+    # tokens, and classes, that nearly every net has
+    return torch.randint(0, 2, shape, generator=rng).to(values.dtype)
+
+
+def labels_for(outputs: torch.Tensor | None, labels: torch.Tensor) -> torch.Tensor:
+    """Made-up labels, from the first to the last class if the net has an output for each."""
+    if outputs is None or outputs.dim() != 2 or outputs.shape[1] <= 2 or labels.is_floating_point() or labels.dim() > 1:
+        return labels
+    return torch.linspace(0, outputs.shape[1] - 1, ROWS, device=labels.device).round().to(labels.dtype)
+
+
+def check_same_on_batches(module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor) -> None:
+    """Raise if code means something else on a batch than on each of its records.
+
+    Training runs it on one record at a time, where ``x - x.mean(0)`` is zero: private, but another net than the one
+    written. Modules that draw random numbers, or count their calls, are not compared.
+
+    Parameters
+    ----------
+    module, criterion : Module
+    rows, targets : tensors; or rows by name
+        Made-up records.
+
+    Raises
+    ------
+    LeakingEstimatorError
+    """
+    probed, loss = in_training(copy.deepcopy(module)), copy.deepcopy(criterion)
+    for layer in probed.modules():
+        if isinstance(layer, nn.modules.dropout._DropoutNd):
+            layer.p = 0.0
+
+    def losses(part: slice, seed: int) -> torch.Tensor:
+        with torch.no_grad(), global_torch_seed(seed):
+            return loss(probed(each(lambda values: values[part], rows)), targets[part]).double().sum()
+
+    every, ordinary = slice(None), slice(0, -1)
+    try:
+        if len({losses(every, seed).item() for seed in (0, 1, 1)}) > 1:
+            return
+        with torch.no_grad(), global_torch_seed(0):
+            equal = probed(each(lambda values: values[torch.zeros(ROWS, dtype=torch.long)], rows))
+        if not torch.allclose(
+            equal, equal[:1].expand_as(equal), rtol=TOLERANCE, atol=1e-6, equal_nan=True
+        ):  # numbers drawn by place, from another generator
+            return
+        # Without the large record too, which would hide differences.
+        single = [losses(slice(i, i + 1), 0) for i in range(ROWS)]
+        compared = [(losses(part, 0), single[part]) for part in (every, ordinary)]
+    except Exception:  # no conclusion from made-up records that the code does not take
+        return
+    if not any(bool(one.isfinite()) for one in single):
+        raise LeakingEstimatorError(
+            f"{name_of(module)} with {type(criterion).__name__} has no finite loss on any made-up record by itself: "
+            "such records contribute nothing, and noise alone would be trained. A standard deviation over a batch of "
+            "one record is not a number, for example. Compute outputs from each record alone."
+        )
+    for together, alone in compared:
+        total, most = torch.stack(alone).sum(), TOLERANCE * torch.stack(alone).abs().sum()
+        sums = ((total, most), (total / len(alone), most / len(alone)))
+        comparable = bool(total.isfinite()) and bool(together.isfinite())
+        if comparable and not any(bool((together - one).abs() <= limit) for one, limit in sums):
+            raise LeakingEstimatorError(
+                f"The loss of {name_of(module)} with {type(criterion).__name__} on several records is neither the sum "
+                "nor the mean of the losses on each: something couples them (a mean over the batch, a weighted mean in "
+                "the loss, batch statistics). Compute each record's output and loss from that record alone, and sum "
+                'the losses (reduction="sum").'
+            )

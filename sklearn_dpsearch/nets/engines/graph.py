@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from ..named_tensors import Inputs, NamedTensors
+from ..named_tensors import Inputs
 from . import layer_gradients, operations, rules
 from .refusals import altered, in_training
 from .rules import Constant, Kind, Named, NotPerRecord, Rows, Several, Turned
@@ -57,7 +57,7 @@ def trace(module: nn.Module, rows: Inputs) -> Traced:
     ----------
     module : Module
         Left as found.
-    rows : Tensor or NamedTensors
+    rows : Tensor or dict of Tensor
         Made-up records of the shape and kind of the real ones.
 
     Raises
@@ -214,8 +214,8 @@ def _computed(runnable: fx.GraphModule, node: fx.Node, found: Mapping[fx.Node, o
 
 def _kind(node: fx.Node, value: object) -> Rows | Constant | Several | Named:
     """Kind of a result by its inputs: tensors of records, or constants."""
-    if node.op == "placeholder" and isinstance(value, NamedTensors):
-        return Named({name: Rows(part.shape, not part.is_floating_point()) for name, part in value.tensors.items()})
+    if node.op == "placeholder" and isinstance(value, dict):
+        return Named({name: Rows(part.shape, not part.is_floating_point()) for name, part in value.items()})
     if node.op == "get_attr" and isinstance(value, torch.Tensor):
         return Constant(value.shape)
     if isinstance(value, torch.Tensor):

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
+from ..named_tensors import Inputs, each
 from . import losses, operations
 from .base import Engine, clip_factors, which_finite
 from .refusals import altered
@@ -93,7 +94,7 @@ class LinearEngine(Engine):
         self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
 
     def add_clipped(
-        self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
+        self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
     ) -> None:
         seen = self._of_graph(inputs, targets) if self.sequence is None else self._of_sequence(inputs, targets)
         seen.sort(key=operator.itemgetter(0))
@@ -127,11 +128,11 @@ class LinearEngine(Engine):
                 slope = torch.bmm(slope, self._weights[layer])
         return found
 
-    def _of_graph(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[Seen]:
+    def _of_graph(self, inputs: Inputs, targets: torch.Tensor) -> list[Seen]:
         """Run the graph, and back-propagate by autograd."""
-        self._nets = len(inputs)
+        self._nets = len(targets)
         self._seen: list[Seen] = []
-        outputs = self.template(inputs.flatten(0, 1))
+        outputs = self.template(each(lambda rows: rows.flatten(0, 1), inputs))
         seen, self._seen = self._seen, []
         slope = losses.slope(self.criterion, outputs.detach(), targets.flatten(0, 1))
         slopes = torch.autograd.grad(outputs, [after for _, _, after in seen], slope, materialize_grads=True)

@@ -7,7 +7,7 @@ import math
 import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,16 +26,11 @@ from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ..randomness import Seed
-from . import scaling
+from .base import PLACES
 from .docstrings import documented
 from .frame_estimators import DPTabularClassifier, DPTabularRegressor
-from .joint_training import PLACES
-from .scaling import Array
-from .table_base import RATE
-from .table_targets import LogitClassifier
-
-if TYPE_CHECKING:
-    from typing import Self  # since Python 3.11
+from .table_base import RATE, LogitClassifier
+from .table_records import Array, Given
 
 #: Share of μ that each of the two models gets: their μ² add up. Rounded down.
 SHARE = math.nextafter(math.sqrt(0.5), 0.0)
@@ -320,7 +315,7 @@ class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
 
     _kinds = (DPTabularRegressor, DPGradientBoostingRegressor)
     _facts = ("bounds_y",)
-    bounds_y: scaling.Given | None = None
+    bounds_y: Given | None = None
 
     def predict(self, X: Any) -> Array:
         """Predicted values, shape (n_samples,), inside ``bounds_y``."""

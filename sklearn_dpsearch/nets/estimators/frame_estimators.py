@@ -14,9 +14,8 @@ from ...preprocessing.schema import MOST_SHOWN
 from . import layers
 from .docstrings import documented
 from .layers import HiddenLayerSizes
-from .table_base import TableNet
+from .table_base import TableClassifier, TableNet, TableRegressor
 from .table_records import FrameRecords
-from .table_targets import TableClassifier, TableRegressor
 
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)

@@ -96,8 +96,7 @@ class WideAndDeep(nn.Module):
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Outputs of shape (n_samples, n_outputs)."""
-        outputs: torch.Tensor = self.wide(inputs) + self.deep(inputs[:, : self.first])
-        return outputs
+        return self.wide(inputs) + self.deep(inputs[:, : self.first])
 
 
 def squared_gradient_at_start(deep: Sequence[int], squared_input: float, *, from_linear: bool) -> float:

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from inspect import Parameter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import skorch
@@ -22,7 +22,7 @@ from ...privacy import LeakingEstimatorError, PrivacyError
 from ..engines import losses
 from ..engines.engine_choice import separate
 from ..engines.refusals import refuse
-from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of
+from ..named_tensors import Inputs, each, names_of, taking, tensors_of
 from ..optimizers import Table, UpdateRule, check_known, table_of
 from ..randomness import global_torch_seed, sequence
 from ..records import ALONE, Records
@@ -31,9 +31,6 @@ from .base import DPSGDEstimator
 from .input_records import ForPrediction, array, check_names, is_source, outputs_of, records_of, single
 from .settings import Settings
 from .step_size import StepSize
-
-if TYPE_CHECKING:
-    from typing import Self  # since Python 3.11
 
 #: Arguments of all nets.
 SHARED = [one for one in fields(DPSGDEstimator) if one.init]
@@ -228,10 +225,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _as_trained(self, values: Any) -> torch.Tensor:
         numbers = single(torch.as_tensor(values if torch.is_tensor(values) else np.array(values)))
-        found: torch.Tensor = to_tensor(
-            numbers if getattr(self, "takes_integers_", True) else numbers.float(), device=self.device
-        )
-        return found
+        return to_tensor(numbers if getattr(self, "takes_integers_", True) else numbers.float(), device=self.device)
 
     # --- parameters in files ------------------------------------------------------------------------------------------
 
@@ -336,11 +330,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _as_taken(self, inputs: Inputs) -> Inputs:
         """Convert inputs for the module, and note their public facts."""
-        if isinstance(inputs, NamedTensors):
-            check_names(self.module_, inputs.names)
+        if isinstance(inputs, dict):
+            check_names(self.module_, list(inputs))
         whole = any(not part.is_floating_point() for part in tensors_of(inputs))
         self.takes_integers_ = whole and outputs_of(self.module_, inputs) is not None
-        self.input_names_ = inputs.names if isinstance(inputs, NamedTensors) else None
+        self.input_names_ = names_of(inputs)
         self.history_ = None  # skorch's history would hold losses and batch sizes
         self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in tensors_of(inputs))
         callbacks.freeze(self.module_, callbacks.sorted_out(self.callbacks).freezers)
@@ -351,8 +345,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return taken
 
     def _in_training(self) -> torch.nn.Module:
-        names = getattr(self, "input_names_", None)
-        return self.module_ if names is None else ByName(self.module_, names)
+        return taking(self.module_, self.input_names_)
 
     # --- hooks for each kind of target --------------------------------------------------------------------------------
 

@@ -10,10 +10,11 @@ import skorch
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from ...data.columns import array_of
 from ..engines import losses
+from ..records import label_targets
 from .docstrings import documented
 from .input_records import array
-from .labels import encode, indicators
 from .skorch_base import SkorchNet, with_shared_arguments
 
 
@@ -78,7 +79,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
             )
 
     def _targets(self, y: Any) -> torch.Tensor:
-        return encode(y, np.asarray(self.classes))
+        return label_targets(y, np.asarray(self.classes))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each record."""
@@ -218,7 +219,7 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
             )
 
     def _targets(self, y: Any) -> torch.Tensor:
-        found = encode(y, self.classes_).float()
+        found = label_targets(y, self.classes_).float()
         return found if self.output_shape_ == () else found.unsqueeze(1)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -305,3 +306,19 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
         tags.classifier_tags.multi_label = tags.target_tags.two_d_labels = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def indicators(y: Any) -> torch.Tensor:
+    """Indicators of the labels of each record, shape (n, labels).
+
+    Raises
+    ------
+    ValueError
+        For values other than 0 and 1, or y without columns.
+    """
+    found = array_of(y, "y")
+    if found.ndim != 2:
+        raise ValueError(f"Expected y with a column for each label, shape (n_samples, n_labels), got {found.shape}.")
+    if found.dtype.kind not in "biuf" or not np.isin(found, (0, 1)).all():
+        raise ValueError("Expected y of 0 and 1: whether a record has each label (sklearn's MultiLabelBinarizer).")
+    return torch.from_numpy(found.astype(np.float32))

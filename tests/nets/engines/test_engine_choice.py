@@ -13,8 +13,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from sklearn_dpsearch.nets.engines import engine_choice, linear, losses
+from sklearn_dpsearch.nets.engines.engine_choice import ROWS, made_up
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.engines.made_up import ROWS, made_up
 from sklearn_dpsearch.nets.engines.rounding import OWN
 from sklearn_dpsearch.nets.training import train, train_together
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError

@@ -9,8 +9,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from sklearn_dpsearch.nets.estimators import scaling
-from sklearn_dpsearch.nets.estimators.scaling import Bounds, single_rows
+from sklearn_dpsearch.nets.estimators import table_records
+from sklearn_dpsearch.nets.estimators.table_records import Bounds, single_rows
 
 
 @pytest.mark.parametrize("given", [(-3, 5), ([-3.0, 0.0], [5.0, 1e-3])])
@@ -63,7 +63,7 @@ def test_bounds_of_targets_map_their_middle_to_zero_and_back():
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.uint8, np.int64])
 @pytest.mark.parametrize("given", [None, (-3, 5), (10, 20), ([-3.0, 0.0, 1e6], [5.0, 1e-3, 1e6 + 2])])
 def test_rows_are_scaled_block_by_block_as_all_at_once(kind, given):
-    values = (np.random.default_rng(0).uniform(size=(3 * scaling.BLOCK + 7, 3)) * 100).astype(kind)
+    values = (np.random.default_rng(0).uniform(size=(3 * table_records.BLOCK + 7, 3)) * 100).astype(kind)
     values[:, 2] = 10**6 + 1 if kind is not np.uint8 else 255
     bounds = None if given is None else Bounds.of_features("bounds", given)
     expected = values.astype(float) if bounds is None else bounds.scaled(values.astype(float))

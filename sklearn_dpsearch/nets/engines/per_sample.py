@@ -1,4 +1,4 @@
-"""Engine for any code: the gradient of one record, for many at once by ``torch.func.vmap``.
+"""Engines that form the gradient of each record: of any code by ``torch.func.vmap``, or Opacus's.
 
 Code inside of ``vmap`` sees a batch of one record, and cannot see the others; code that branches on the value of a
 record raises.
@@ -14,11 +14,14 @@ import torch
 from torch import nn
 from torch.func import functional_call, grad, vmap
 
+from ...errors import TrainingError
+from ...privacy import LeakingEstimatorError
+from ..named_tensors import Inputs, each, name_of
 from .base import MEMORY_ELSEWHERE, MOST, SingleNetEngine, chunk_size
 from .layer_gradients import Dense, Share
 
 #: Bytes of gradients held at once: on a CPU more would not fit into its caches, and be slower.
-MEMORY = {"cpu": 2**23}
+MEMORY, MEMORY_OF_OPACUS = {"cpu": 2**23}, {"cpu": 2**26}
 #: Records at once: with more, activations need much memory.
 MOST_ON = {"cpu": 256}
 
@@ -53,13 +56,12 @@ class VmapEngine(SingleNetEngine):
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE)
         self.most = chunk_size(room, self.layout.trained, MOST_ON.get(device.type, MOST))
 
-    def shares(self, inputs: torch.Tensor, targets: torch.Tensor) -> dict[str, Share]:
+    def shares(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, Share]:
         module, criterion = self._fresh()
 
-        def loss(trained: Mapping[str, torch.Tensor], record: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-            outputs = functional_call(module, trained, (record.unsqueeze(0),))  # a batch of one
-            found: torch.Tensor = criterion(outputs, target.unsqueeze(0)).sum()
-            return found
+        def loss(trained: Mapping[str, torch.Tensor], record: Inputs, target: torch.Tensor) -> torch.Tensor:
+            alone = each(lambda part: part.unsqueeze(0), record)  # a batch of one
+            return criterion(functional_call(module, trained, (alone,)), target.unsqueeze(0)).sum()
 
         trained = {name: p for name, p in self.template.named_parameters() if name in self._sums}
         # "different": each record has its own dropout mask, as in a batch.
@@ -93,3 +95,50 @@ class _Started:
             layers = layer.num_layers * (1 + layer.bidirectional)
             state = inputs.new_zeros((layers, *records, layer.hidden_size))
         return self.kind.forward(layer, inputs, state)
+
+
+# --- Opacus -----------------------------------------------------------------------------------------------------------
+
+
+class OpacusEngine(SingleNetEngine):
+    """Any net that Opacus accepts, one at a time: its validator, its layer rules, its layers (``DPLSTM``).
+
+    That each gradient is of one record alone is Opacus's word; it is not checked here.
+
+    Parameters
+    ----------
+    module, criterion : Module
+        Not changed: a copy runs.
+    device : torch.device
+
+    Raises
+    ------
+    LeakingEstimatorError
+        For a module that Opacus's validator refuses, with its reasons.
+    """
+
+    def __init__(self, module: nn.Module, criterion: nn.Module, device: torch.device) -> None:
+        from opacus import GradSampleModule
+        from opacus.validators import ModuleValidator
+
+        super().__init__(module, criterion, device)
+        if errors := ModuleValidator.validate(self.template, strict=False):
+            raise LeakingEstimatorError(
+                f"Found {name_of(module)}, which Opacus refuses: {'; '.join(map(str, errors))}. Use layers that it "
+                "knows (opacus.validators.ModuleValidator.fix replaces some), or leave out engine='opacus'."
+            )
+        self._running = GradSampleModule(self.template, batch_first=True, loss_reduction="sum")
+        self._parameters = {name: p for name, p in self.template.named_parameters() if p.requires_grad}
+        self.most = chunk_size(MEMORY_OF_OPACUS.get(device.type, MEMORY_ELSEWHERE), self.layout.trained, MOST)
+
+    def shares(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, Share]:
+        with torch.enable_grad():
+            self.criterion(self._running(inputs), targets).sum().backward()
+        found = {name: p.grad_sample for name, p in self._parameters.items()}
+        for parameter in self._parameters.values():
+            parameter.grad = parameter.grad_sample = None
+        n = len(targets)
+        missing = [name for name, one in found.items() if not isinstance(one, torch.Tensor) or len(one) != n]
+        if missing:
+            raise TrainingError(f"Opacus found no gradient of each record for {missing}; freeze them, or use them.")
+        return {name: Dense(one.detach()) for name, one in found.items()}
