@@ -43,8 +43,7 @@ def train(
     ValueError
         For tokens that an embedding has no row for.
     """
-    device = records.device
-    with exactly(device):
+    with exactly(records.device):
         engine, notes = _engine(task, records)
         # Seeded for dropout.
         with records.opened(task.seed) as opened, global_torch_seed(task.seed), _tokens_explained(task.module):
@@ -52,18 +51,16 @@ def train(
     task.notes[:] = (*notes, *records.assumptions())
 
 
-def _choice(task: TrainingTask, records: Records) -> engine_choice.Way:
+def _way(task: TrainingTask, records: Records) -> engine_choice.Way:
     return engine_choice.choose(task.module, task.criterion, records.inputs, records.targets)
 
 
 def _engine(task: TrainingTask, records: Records) -> tuple[Engine, tuple[str, ...]]:
     """Engine for one net, and what it takes on trust."""
-    device = records.device
     if task.engine == "opacus":
-        return OpacusEngine(task.module, task.criterion, device), ()
-    choice = _choice(task, records)
-    engine = choice.engine(task.module, task.criterion, device)
-    return engine, engine_choice.assumptions(choice, task.module, task.criterion)
+        return OpacusEngine(task.module, task.criterion, records.device), ()
+    way = _way(task, records)
+    return way.engine(task.module, task.criterion, records.device), way.assumptions
 
 
 @contextlib.contextmanager
@@ -105,7 +102,7 @@ def _run_together(tasks: list[TrainingTask], records: Records, max_physical_batc
     stack = None
     with exactly(records.device):
         with contained():  # nothing has been trained yet; a schedule may fail
-            engine = _choice(tasks[0], records).engine(tasks[0].module, tasks[0].criterion, records.device)
+            engine = _way(tasks[0], records).engine(tasks[0].module, tasks[0].criterion, records.device)
             stack = Stack(tasks, engine, records, max_physical_batch)
         with contained():
             if stack is not None:
@@ -155,7 +152,7 @@ def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
     if not records.stacks or task.engine != "auto":
         return None
     with contained():  # this net will fail, alone
-        structure = _choice(task, records).stack_key(task.criterion)
+        structure = _way(task, records).stack_key
         if structure is not None:
             hash(structure)  # raises for a layer with a constant that cannot be compared
             key = (structure, task.optimizer.structure)

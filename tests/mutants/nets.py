@@ -169,8 +169,8 @@ MUTANTS = {
     "warm start free": Mutant(
         mistake="A second training from the parameters of the first costs what it costs alone.",
         file="nets/estimators/cost.py",
-        old="return compose(*(spent.guarantee for spent in costs), settings.guarantee)",
-        new="return settings.guarantee",
+        old="guarantee=compose(*(one.guarantee for one in spent)),",
+        new="guarantee=spent[-1].guarantee,",
         tests=("nets/estimators/test_array_estimators.py::test_partial_fit_and_warm_start_add_to_the_cost",),
         seen="a new PrivacyEngine for each fit",
     ),

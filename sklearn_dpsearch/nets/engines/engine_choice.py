@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import copy
 import traceback
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import nn
@@ -40,45 +41,17 @@ class Way:
 
     Parameters
     ----------
-    known : bool
-        Whether the criterion is known to sum one loss per record.
-    traced : Traced or None
-        Graph of the module.
-    sequence : hashable or None
-        Structure of a sequence of linear and element-wise layers, which needs no graph.
-    reason : str
-        Why there is no graph; empty if there is one.
+    engine : callable
+        (module, criterion, device) ↦ engine, for nets of this structure.
+    stack_key : hashable or None
+        Key that is equal for nets that can be trained as one; None for a net that is trained alone.
+    assumptions : tuple of str
+        Assumptions of a training in this way, as plain sentences.
     """
 
-    known: bool
-    traced: Traced | None = None
-    sequence: Hashable | None = None
-    reason: str = ""
-
-    def stack_key(self, criterion: nn.Module) -> Hashable | None:
-        """Key that is equal for nets that can be trained as one; None for a net that is trained alone."""
-        if self.known and self.sequence is not None:
-            return (self.sequence, *_signature(criterion))
-        if self.traced is None or not self.known or not self.traced.linear or self.traced.random:
-            return None
-        return (self.traced.signature, *_signature(criterion))
-
-    @property
-    def runs_own_code(self) -> bool:
-        """Return whether unknown code runs, one record at a time."""
-        return not self.known or (self.traced is None and self.sequence is None)
-
-    def engine(self, module: nn.Module, criterion: nn.Module, device: torch.device) -> Engine:
-        """Engine for nets of this structure."""
-        if self.runs_own_code:
-            return VmapEngine(module, criterion, device)
-        if self.traced is None:
-            return LinearEngine(module, criterion, device)
-        if self.traced.linear:
-            return LinearEngine(module, criterion, device, self.traced.runnable)
-        if self.traced.layered:
-            return LayeredEngine(module, criterion, device, self.traced)
-        return VmapEngine(module, criterion, device, self.traced.runnable, own_code=False)
+    engine: Callable[[nn.Module, nn.Module, torch.device], Engine]
+    stack_key: Hashable | None = None
+    assumptions: tuple[str, ...] = ()
 
 
 def choose(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: torch.Tensor) -> Way:
@@ -110,23 +83,30 @@ def choose(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: tor
         losses.check_outputs(criterion, outputs)
     known = outputs is not None and losses.sums_over_records(criterion, outputs, targets)
     if known and sequence is not None:
-        return Way(known, sequence=sequence)
-    choice = _with_graph(module, rows, outputs, known)
-    if choice.runs_own_code:
-        _check_on_made_up(choice, module, criterion, rows, targets)
-    return choice
+        return Way(LinearEngine, (sequence, *_signature(criterion)))
+    traced, reason = _graph(module, rows, outputs)
+    if not known or traced is None:
+        _check_on_made_up(reason, module, criterion, rows, targets)
+        return Way(VmapEngine, None, (TRUST.format(module=name_of(module), criterion=type(criterion).__name__),))
+    if traced.linear:
+        key = None if traced.random else (traced.signature, *_signature(criterion))
+        return Way(partial(LinearEngine, template=traced.runnable), key)
+    if traced.layered:
+        return Way(partial(LayeredEngine, traced=traced))
+    return Way(partial(VmapEngine, template=traced.runnable, own_code=False))
 
 
-def _with_graph(module: nn.Module, rows: Inputs, outputs: torch.Tensor | None, known: bool) -> Way:
+def _graph(module: nn.Module, rows: Inputs, outputs: torch.Tensor | None) -> tuple[Traced | None, str]:
+    """Graph of a module, or the reason why there is none."""
     try:
         with global_torch_seed(0):
             traced = trace(module, rows)
     except NotPerRecord as error:
-        return Way(known, reason=str(error))
+        return None, str(error)
     # Code may differ from its graph, for example by its own gradient; then the graph is not used.
     if outputs is None or not _computes_what_the_module_does(traced, module, rows):
-        return Way(known, reason="forward computes something else than its graph")
-    return Way(known, traced)
+        return None, "forward computes something else than its graph"
+    return traced, "the loss is not one that is known"
 
 
 def _outputs(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
@@ -153,13 +133,6 @@ def separate(module: nn.Module) -> nn.Module:
     return copy.deepcopy(module, memo)
 
 
-def assumptions(choice: Way, module: nn.Module, criterion: nn.Module) -> tuple[str, ...]:
-    """Assumptions of a training in this way, as plain sentences."""
-    if not choice.runs_own_code:
-        return ()
-    return (TRUST.format(module=name_of(module), criterion=type(criterion).__name__),)
-
-
 def _computes_what_the_module_does(traced: Traced, module: nn.Module, rows: Inputs) -> bool:
     """Return whether outputs and gradients of graph and module agree: a function may have its own gradient."""
     graph, own = (_outputs_and_slopes(runnable, rows) for runnable in (traced.runnable, in_training(separate(module))))
@@ -184,7 +157,7 @@ def _outputs_and_slopes(module: nn.Module, rows: Inputs) -> dict[str, torch.Tens
 
 
 def _check_on_made_up(
-    choice: Way, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
+    reason: str, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
 ) -> None:
     """Try the third way on a made-up record, and compare code on a batch with code on its records."""
     device = next(module.parameters()).device
@@ -195,7 +168,7 @@ def _check_on_made_up(
         with global_torch_seed(0):
             engine.shares(each(lambda values: values[:1], rows), targets[:1])
     except Exception as error:
-        raise _refused(choice, module, criterion, error) from None
+        raise _refused(reason, module, criterion, error) from None
     check_same_on_batches(module, criterion, rows, targets)
 
 
@@ -213,32 +186,26 @@ MEANINGS = {
 }
 
 
-def _refused(choice: Way, module: nn.Module, criterion: nn.Module, error: Exception) -> PrivacyError:
+def _refused(reason: str, module: nn.Module, criterion: nn.Module, error: Exception) -> PrivacyError:
     if isinstance(error, LeakingEstimatorError):
         return error
-    if NO_TOKENS in str(choice.reason):
+    if NO_TOKENS in reason:
         return PrivacyError(
             f"Found numbers that are not whole for an embedding of {name_of(module)}; embeddings need whole numbers, "
             "from 0 to num_embeddings - 1. Give tokens of a whole type: X.astype('int64')."
         )
-    names = f"{name_of(module)} with {type(criterion).__name__}"
     said = str(error).strip().splitlines()[0][:200].rstrip(".") if str(error).strip() else type(error).__name__
+    meant = next((meaning for words, meaning in MEANINGS.items() if words in str(error)), said)
     if any("one_hot" in (frame.line or "") for frame in traceback.extract_tb(error.__traceback__)):
-        said = (
+        meant = (
             "F.one_hot, which looks at values (the same is x.unsqueeze(-1) == self.numbers, a buffer torch.arange(10))"
         )
-        return _unshown(names, choice, said)
-    meant = next((meaning for words, meaning in MEANINGS.items() if words in str(error)), said)
-    return _unshown(names, choice, meant)
-
-
-def _unshown(names: str, choice: Way, meant: str) -> PrivacyError:
     return LeakingEstimatorError(
-        f"Found {names}, which cannot be shown to act on each record alone. As a graph: "
-        f"{choice.reason or 'the loss is not one that is known'}. One record at a time (torch.func.vmap): {meant}. "
-        "Needed: outputs and a loss that are computed from each record alone, without branches on values, .item() or "
-        "NumPy. Use torch.where in place of if, x.shape[0] in place of len(x), constants known in advance in place of "
-        "statistics of a batch, and layers of PyTorch."
+        f"Found {name_of(module)} with {type(criterion).__name__}, which cannot be shown to act on each record alone. "
+        f"As a graph: {reason}. One record at a time (torch.func.vmap): {meant}. Needed: outputs and a loss that are "
+        "computed from each record alone, without branches on values, .item() or NumPy. Use torch.where in place of "
+        "if, x.shape[0] in place of len(x), constants known in advance in place of statistics of a batch, and layers "
+        "of PyTorch."
     )
 
 

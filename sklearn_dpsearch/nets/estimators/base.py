@@ -21,7 +21,7 @@ from ..._process import contained, in_fixed_words, speaking, steps_now
 from ..._site import linked
 from ...data.rows import ChosenRows
 from ...errors import check_arguments_of
-from ...privacy import Guarantee, PrivacyError
+from ...privacy import Guarantee, PrivacyError, compose
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.release_sum import is_listened_to
@@ -34,7 +34,6 @@ from ..stack import TrainingTask
 from ..torch_settings import device_of
 from ..training import train, train_together
 from . import cost, step_size
-from .cost import check_units, costs_before, foreign_parameters, state, total, unfit
 from .settings import (
     CONSTRAINTS,
     LEAST_NORM,
@@ -149,18 +148,12 @@ class DPSGDEstimator(BaseEstimator):
     @property
     def privacy_spent_(self) -> PrivacySpent:
         """Cost of all training of the current parameters, which carry it with them."""
-        try:
-            found: PrivacySpent = vars(self)["privacy_spent_"]
-        except KeyError:
-            raise AttributeError(
-                f"{type(self).__name__} has no attribute 'privacy_spent_' before it is fitted"
-            ) from None
-        return found
+        return cost.spent_of(self)
 
     @privacy_spent_.setter
     def privacy_spent_(self, spent: PrivacySpent) -> None:
         """Set the cost that a search states of its released model; earlier costs stay noted."""
-        state(self, spent, *vars(self).get("_inherited_", ()))
+        cost.state(self, spent, *vars(self).get("_inherited_", ()))
 
     @privacy_spent_.deleter
     def privacy_spent_(self) -> None:
@@ -392,9 +385,9 @@ class DPSGDEstimator(BaseEstimator):
         settings = settings_of(self, given.units)
         if self.target_delta is not None:
             check_size_of_delta("target_delta", float(self.target_delta), settings.expected_number(given.units))
-        costs, foreign = costs_before(self, fresh), () if fresh else foreign_parameters(self)
-        check_units(costs, unit)
-        total(settings, costs)  # relations that cannot be composed fail here, before any spending
+        costs, foreign = cost.costs_before(self, fresh), () if fresh else cost.foreign_parameters(self)
+        cost.check_units(costs, unit)
+        compose(*(spent.guarantee for spent in costs), settings.guarantee)  # fails for relations that do not compose
         task = self._task(settings, given, costs, places)
         if not fresh and not foreign:
             task.memory.update(vars(self).get("optimizer_memory_", {}))
@@ -423,7 +416,7 @@ class DPSGDEstimator(BaseEstimator):
                     checkpoint.keep(one.task)
         except BaseException:  # an interrupt too: an unfinished training is not released
             if before is None:
-                unfit(self)
+                cost.unfit(self)
             else:
                 self.module_.load_state_dict(before)
                 if spent is not None:

@@ -16,6 +16,7 @@ import skorch
 import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
+from skorch.callbacks import ProgressBar, TrainEndCheckpoint
 from skorch.utils import to_tensor
 
 from ...privacy import LeakingEstimatorError, PrivacyError
@@ -136,7 +137,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                     f"Found {name}={getattr(self, name)!r}; only {name}={only!r} is possible: validation inside of a "
                     "fit, and what it prints, would use records without noise. Validate in a search, or on public data."
                 )
-        callbacks.sorted_out(self.callbacks)
+        callbacks.schedulers(self.callbacks)
         check_known(self.optimizer, self.get_params_for("optimizer"))
         losses.check_fits(self.criterion, self.outputs)
         check_keywords(self.module, self.get_params_for("module"))
@@ -150,7 +151,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     @property
     def writes_files(self) -> bool:
         """Return whether a fit writes its result to files, which candidates of a search must not."""
-        return bool(callbacks.sorted_out(self.callbacks).checkpoints)
+        return bool(callbacks.of_kind(self.callbacks, TrainEndCheckpoint))
 
     # --- skorch's own steps ----------------------------------------------------------------------------------------
 
@@ -258,7 +259,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             super().load_params(*args, **kwargs)
         if notes and notes[-1]:
             cost.put(self.module_, notes[-1])
-            self.__dict__["privacy_spent_"] = cost.together(cost.costs(self.module_))
+            found = cost.costs(self.module_)
+            self.__dict__["privacy_spent_"] = cost.together(found, found[0].delta) if len(found) > 1 else found[0]
             cost.remember(self)
 
     # --- assumptions -----------------------------------------------------------------------------------------------
@@ -337,7 +339,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self.input_names_ = names_of(inputs)
         self.history_ = None  # skorch's history would hold losses and batch sizes
         self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in tensors_of(inputs))
-        callbacks.freeze(self.module_, callbacks.sorted_out(self.callbacks).freezers)
+        callbacks.freeze(self.module_, self.callbacks)
         taken = inputs if self.takes_integers_ else each(torch.Tensor.float, inputs)
         outputs = outputs_of(self.module_, taken)
         #: Shape of a record's outputs; None if made-up records do not tell it.
@@ -345,7 +347,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return taken
 
     def _in_training(self) -> torch.nn.Module:
-        return taking(self.module_, self.input_names_)
+        return taking(self.module_, getattr(self, "input_names_", None))
 
     # --- hooks for each kind of target --------------------------------------------------------------------------------
 
@@ -371,7 +373,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _decay(self, settings: Settings) -> list[float]:
         """Shares of a derived step size: falling, unless a schedule is given."""
-        own = self.lr != "auto" or "optimizer__lr" in vars(self) or callbacks.sorted_out(self.callbacks).schedulers
+        own = self.lr != "auto" or "optimizer__lr" in vars(self) or callbacks.schedulers(self.callbacks)
         return step_size.shares("constant" if own else "linear", settings.steps)
 
     def get_params_for_optimizer(self, prefix: str, named_parameters: Any, **kwargs: Any) -> Any:
@@ -405,16 +407,16 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return UpdateRule.of(self._optimizer())
 
     def _schedule(self, settings: Settings) -> Table:
-        schedulers, per_epoch = callbacks.sorted_out(self.callbacks).schedulers, max(1, round(1 / settings.sample_rate))
+        schedulers, per_epoch = callbacks.schedulers(self.callbacks), max(1, round(1 / settings.sample_rate))
         if schedulers:
             return table_of(self._optimizer(), schedulers, settings.steps, per_epoch)
         return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 
     def _has_progress_bar(self) -> bool:
-        return callbacks.sorted_out(self.callbacks).progress
+        return bool(callbacks.of_kind(self.callbacks, ProgressBar))
 
     def _after_training(self) -> None:
-        callbacks.save(self, callbacks.sorted_out(self.callbacks).checkpoints)
+        callbacks.save(self)
 
 
 def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., None]:

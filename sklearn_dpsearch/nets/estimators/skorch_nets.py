@@ -9,6 +9,7 @@ import numpy as np
 import skorch
 import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import nn
 
 from ...data.columns import array_of
 from ..engines import losses
@@ -54,12 +55,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
 
     @with_shared_arguments
     def __init__(
-        self,
-        module: Any,
-        *,
-        criterion: Any = torch.nn.CrossEntropyLoss,
-        classes: ArrayLike | None = None,
-        **kwargs: Any,
+        self, module: Any, *, criterion: Any = nn.CrossEntropyLoss, classes: ArrayLike | None = None, **kwargs: Any
     ) -> None:
         super().__init__(module, criterion=criterion, classes=classes, **kwargs)
 
@@ -106,7 +102,7 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
     outputs = "numbers"
 
     @with_shared_arguments
-    def __init__(self, module: Any, *, criterion: Any = torch.nn.MSELoss, **kwargs: Any) -> None:
+    def __init__(self, module: Any, *, criterion: Any = nn.MSELoss, **kwargs: Any) -> None:
         super().__init__(module, criterion=criterion, **kwargs)
 
     def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
@@ -147,7 +143,7 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
         self,
         module: Any,
         *,
-        criterion: Any = torch.nn.BCEWithLogitsLoss,
+        criterion: Any = nn.BCEWithLogitsLoss,
         classes: ArrayLike | None = None,
         threshold: float = 0.5,
         **kwargs: Any,
