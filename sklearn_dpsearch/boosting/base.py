@@ -8,6 +8,7 @@ import secrets
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -38,8 +39,7 @@ from .cells import WHOLE, Partition, PartitionDraws
 from .effect_curves import Round, curve
 from .features import BLOCK, CodedColumns, Feature
 from .losses import Array, Loss, SoftmaxLoss
-from .noise import UNIT, NoisySums, noise_scale, squared_distance
-from .noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
+from .noise import STATED_DELTA, TARGETS, UNIT, CalibratedModel, NoisySums, noise_scale, squared_distance
 from .partitions import is_partitioned, partitioned
 from .public_start import ToOutputs, check_init, outputs_of
 from .rounds import EVERY, WAYS, PublicLine, RecordSums, TrainingRecords, between, boost, outputs_after, started
@@ -65,11 +65,12 @@ FITTED = (
 )
 
 
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class GradientBoosting(CalibratedModel):
     """Gradient boosting on cells that are drawn from a schema, a public seed and what was released."""
 
     #: Constructor arguments on which the guarantee depends.
-    privacy_parameters = (*TARGETS, "neighboring")
+    privacy_parameters: ClassVar[tuple[str, ...]] = (*TARGETS, "neighboring")
     #: Records may come as ``ChosenRows``: a search need not copy those that train.
     takes_chosen_rows = True
     #: Persons may come as ``groups``: a search hands them on.
@@ -87,18 +88,21 @@ class GradientBoosting(CalibratedModel):
         "parts": [Interval(numbers.Integral, 2, None, closed="left"), StrOptions({RULE})],
         "max_features_per_cell": [Interval(numbers.Integral, 1, None, closed="left")],
     }
-    schema: Schema | Mapping[str, Any]
-    target: str | None
-    neighboring: Neighboring
-    max_iter: int | ByRule
-    learning_rate: float | ByRule
-    prior_factor: float
-    max_bins: int
-    parts: int | ByRule
-    max_features_per_cell: int
-    init: Any
-    random_state: Seed
-    noise_seed: Seed
+    schema: Schema | Mapping[str, Any] = field(kw_only=False)
+    target: str | None = None
+    target_epsilon: float | None = None
+    target_delta: float | None = None
+    target_mu: float | None = None
+    neighboring: Neighboring = "zero_out"
+    max_iter: int | ByRule = "rule"
+    learning_rate: float | ByRule = "rule"
+    prior_factor: float = 1.25
+    max_bins: int = 128
+    parts: int | ByRule = "rule"
+    max_features_per_cell: int = 4
+    init: Any = None
+    random_state: Seed = None
+    noise_seed: Seed = None
 
     # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
 
@@ -416,16 +420,12 @@ class GradientBoosting(CalibratedModel):
             if feature.column == list(schema).index(name)
         }
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the state of a pickle, also of one from before cells followed a rule, or models had an ``init``."""
-        super().__setstate__({"parts": RULE, "init": None, **state})
-
     # --- hooks for classes and numbers --------------------------------------------------------------------------------
 
     #: Pace of the rounds by rule.
-    _pace: capacity.Pace
+    _pace: ClassVar[capacity.Pace]
     #: Method of ``init`` that is asked.
-    _method: str
+    _method: ClassVar[str]
 
     @abstractmethod
     def _from_init(self) -> tuple[ToOutputs, int]:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from ...boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from ...boosting.base import GradientBoosting
 from ...boosting.estimators import log_chances
-from ...boosting.noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
+from ...boosting.noise import STATED_DELTA, TARGETS, CalibratedModel
 from ...data.labels import ClassWeights
 from ...data.persons import number_of_persons, persons_in
 from ...preprocessing import Schema
