@@ -153,22 +153,6 @@ def likely_norm(n_features: int) -> float:
     return math.sqrt(bound_on_norm(n_features))
 
 
-def noise_in_weight(in_gradient: float, step: float, decay: Sequence[float], momentum: float) -> float:
-    """Standard deviation of the noise that a training with SGD adds to each weight, if no curvature takes it back.
-
-    Parameters
-    ----------
-    in_gradient : float
-        Standard deviation of the noise in each entry of a mean gradient.
-    step : float
-        Initial step size.
-    decay : sequence of float
-        Factor on the step size at each step.
-    momentum : float
-    """
-    return step * in_gradient * math.hypot(*decay) / (1.0 - momentum)
-
-
 # --- search space -----------------------------------------------------------------------------------------------------
 
 
