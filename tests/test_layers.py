@@ -69,14 +69,13 @@ ROOMS = {
 }
 #: Inside of nets: which rooms, and files beside them, each of these may look into. Estimators may look into all.
 INSIDE_NETS = {
-    **{name: set() for name in ("layout", "named_tensors", "opacus_net", "optimizers", "randomness", "sampling")},
+    **{name: set() for name in ("named_tensors", "opacus_net", "optimizers", "randomness", "sampling")},
     "torch_settings": set(),
     "records": {"engines", "named_tensors", "randomness", "sampling"},
-    "engines": {"layout", "named_tensors", "randomness"},
+    "engines": {"named_tensors", "randomness"},
     "stack": {"records", "engines", "optimizers", "randomness", "sampling", "torch_settings"},
     "training": {"records", "stack", "engines", "optimizers", "named_tensors", "randomness", "torch_settings"},
-    "fingerprint": {"engines", "layout", "records", "stack"},
-    "resuming": {"fingerprint", "randomness", "torch_settings", "stack"},
+    "resuming": {"engines", "randomness", "records", "stack", "torch_settings"},
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.
 INSIDE_SEARCH = {

@@ -31,8 +31,8 @@ MAKE_GENERATORS = {
     "boosting/partitions.py": "a key for names of persons",
     "nets/records.py": "users' augmentation: each record with seeds of its own",
     # public, or made-up records
-    "nets/estimators/layers.py": "initial parameters",
-    "nets/engines/made_up.py": "made-up records",
+    "nets/estimators/table_base.py": "initial parameters",
+    "nets/engines/engine_choice.py": "made-up records",
     "preprocessing/table_encoder.py": "made-up records",
     "search/_synthetic_records.py": "made-up records",
     "search/_rehearsal.py": "made-up records",
@@ -50,7 +50,7 @@ DRAW = {
     "privacy/mechanisms/rounded_normal.py": "noise",
     "privacy/mechanisms/exact_sampling.py": "noise",
     "boosting/cells.py": "columns of a round, from what is public",
-    "nets/engines/made_up.py": "made-up records",
+    "nets/engines/engine_choice.py": "made-up records",
 }
 
 

@@ -8,9 +8,10 @@ import secrets
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import joblib
 import numpy as np
@@ -26,7 +27,7 @@ from ..data.columns import names_of
 from ..data.labels import targets_in
 from ..data.persons import persons_in
 from ..preprocessing import ColumnShape, Schema, TableEncoder
-from ..preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
+from ..preprocessing.schema import MOST_SHOWN
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
 from ..privacy._types import NEIGHBORING, Neighboring
@@ -38,14 +39,10 @@ from .cells import WHOLE, Partition, PartitionDraws
 from .effect_curves import Round, curve
 from .features import BLOCK, CodedColumns, Feature
 from .losses import Array, Loss, SoftmaxLoss
-from .noise import UNIT, NoisySums, noise_scale, squared_distance
-from .noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
+from .noise import STATED_DELTA, TARGETS, UNIT, CalibratedModel, NoisySums, noise_scale, squared_distance
 from .partitions import is_partitioned, partitioned
 from .public_start import ToOutputs, check_init, outputs_of
 from .rounds import EVERY, WAYS, PublicLine, RecordSums, TrainingRecords, between, boost, outputs_after, started
-
-if TYPE_CHECKING:
-    from typing import Self  # since Python 3.11
 
 #: Accepted seeds; None: the operating system.
 Seed: TypeAlias = int | np.random.RandomState | None
@@ -68,11 +65,12 @@ FITTED = (
 )
 
 
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class GradientBoosting(CalibratedModel):
     """Gradient boosting on cells that are drawn from a schema, a public seed and what was released."""
 
     #: Constructor arguments on which the guarantee depends.
-    privacy_parameters = (*TARGETS, "neighboring")
+    privacy_parameters: ClassVar[tuple[str, ...]] = (*TARGETS, "neighboring")
     #: Records may come as ``ChosenRows``: a search need not copy those that train.
     takes_chosen_rows = True
     #: Persons may come as ``groups``, and records in partitions of Dask: searches hand both on.
@@ -90,18 +88,21 @@ class GradientBoosting(CalibratedModel):
         "parts": [Interval(numbers.Integral, 2, None, closed="left"), StrOptions({RULE})],
         "max_features_per_cell": [Interval(numbers.Integral, 1, None, closed="left")],
     }
-    schema: Schema | Mapping[str, Any]
-    target: str | None
-    neighboring: Neighboring
-    max_iter: int | ByRule
-    learning_rate: float | ByRule
-    prior_factor: float
-    max_bins: int
-    parts: int | ByRule
-    max_features_per_cell: int
-    init: Any
-    random_state: Seed
-    noise_seed: Seed
+    schema: Schema | Mapping[str, Any] = field(kw_only=False)
+    target: str | None = None
+    target_epsilon: float | None = None
+    target_delta: float | None = None
+    target_mu: float | None = None
+    neighboring: Neighboring = "zero_out"
+    max_iter: int | ByRule = "rule"
+    learning_rate: float | ByRule = "rule"
+    prior_factor: float = 1.25
+    max_bins: int = 128
+    parts: int | ByRule = "rule"
+    max_features_per_cell: int = 4
+    init: Any = None
+    random_state: Seed = None
+    noise_seed: Seed = None
 
     # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
 
@@ -174,10 +175,7 @@ class GradientBoosting(CalibratedModel):
     @property
     def public_facts(self) -> dict[str, Any]:
         """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
-        if self.target is None:
-            return {}
-        Schema.of(self.schema).check_target(self.target, EXAMPLE_OF_TARGET[isinstance(self, RegressorMixin)])
-        return self._facts_of(Schema.of(self.schema), self.target)
+        return self._split()[1]
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
         """Make up records that fit the schema, for a dry run; they hold nothing about real records.
@@ -222,12 +220,11 @@ class GradientBoosting(CalibratedModel):
                     f"{stated!r}. Leave one of them out."
                 )
 
+    def _split(self) -> tuple[Schema, dict[str, Any]]:
+        return Schema.of(self.schema).split(self.target, numeric=isinstance(self, RegressorMixin))
+
     def _features(self) -> Schema:
-        schema = Schema.of(self.schema)
-        if self.target is None:
-            return schema
-        schema.check_target(self.target, EXAMPLE_OF_TARGET[isinstance(self, RegressorMixin)])
-        return schema.without(self.target)
+        return self._split()[0]
 
     def _columns(self) -> CodedColumns:
         return CodedColumns(self._features(), int(self.max_bins))
@@ -257,7 +254,8 @@ class GradientBoosting(CalibratedModel):
         self : object
         """
         self._check_arguments()
-        self._unfit()
+        for name in FITTED:
+            self.__dict__.pop(name, None)
         if y is None:
             raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
         with (
@@ -356,10 +354,6 @@ class GradientBoosting(CalibratedModel):
         if is_partitioned(X) or names_of(X) is not None:
             self.feature_names_in_ = np.array(list(schema), dtype=object)
 
-    def _unfit(self) -> None:
-        for name in FITTED:
-            self.__dict__.pop(name, None)
-
     # --- predictions --------------------------------------------------------------------------------------------------
 
     def _staged_outputs(self, X: Any) -> Iterator[Array]:
@@ -425,25 +419,16 @@ class GradientBoosting(CalibratedModel):
             if feature.column == list(schema).index(name)
         }
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the state of a pickle, also of one from before cells followed a rule, or models had an ``init``."""
-        super().__setstate__({"parts": RULE, "init": None, **state})
-
     # --- hooks for classes and numbers --------------------------------------------------------------------------------
 
     #: Pace of the rounds by rule.
-    _pace: capacity.Pace
+    _pace: ClassVar[capacity.Pace]
     #: Method of ``init`` that is asked.
-    _method: str
+    _method: ClassVar[str]
 
     @abstractmethod
     def _from_init(self) -> tuple[ToOutputs, int]:
         """Answers of ``init`` ↦ outputs, and the number of outputs."""
-
-    @staticmethod
-    @abstractmethod
-    def _facts_of(schema: Schema, target: str) -> dict[str, Any]:
-        """Facts that the schema states about the target."""
 
     @abstractmethod
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any], NDArray[np.bool_]]:

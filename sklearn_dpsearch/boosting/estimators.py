@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,14 +15,11 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import unique_labels
 
 from ..data.labels import ClassWeights, class_codes, class_weights, classes_in
-from ..preprocessing import Schema
-from ..privacy._types import Neighboring
-from .base import ByRule, GradientBoosting, Seed
+from .base import GradientBoosting
 from .capacity import OF_CLASSES, OF_NUMBERS
 from .losses import Array, BinaryLoss, Loss, SoftmaxLoss, SquaredLoss
 from .partitions import lazy_on_partitions
 from .public_start import ToOutputs, logits_of
-from .targets import bounds_of
 
 _SCHEMA = """
     schema : Schema or dict
@@ -87,6 +85,7 @@ _NOTES = """
     Maddock et al. (2022), "Federated Boosted Decision Trees with Differential Privacy"."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     __doc__ = f"""Classifier of tables by gradient boosting on cells that do not depend on the records.
 
@@ -120,34 +119,11 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         **GradientBoosting._parameter_constraints,
         "classes": ["array-like", None],
     }
-    classes_: NDArray[Any]
     _pace, _method = OF_CLASSES, "predict_proba"
 
-    def __init__(
-        self, schema: Schema | Mapping[str, Any], *, target: str | None = None, classes: ArrayLike | None = None,
-        class_weight: ClassWeights = None, target_epsilon: float | None = None, target_delta: float | None = None,
-        target_mu: float | None = None, neighboring: Neighboring = "zero_out", max_iter: int | ByRule = "rule",
-        learning_rate: float | ByRule = "rule", prior_factor: float = 1.25, max_bins: int = 128,
-        parts: int | ByRule = "rule", max_features_per_cell: int = 4, init: Any = None, random_state: Seed = None,
-        noise_seed: Seed = None,
-    ) -> None:  # fmt: skip
-        self.schema = schema
-        self.target = target
-        self.classes = classes
-        self.class_weight = class_weight
-        self.target_epsilon = target_epsilon
-        self.target_delta = target_delta
-        self.target_mu = target_mu
-        self.neighboring = neighboring
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.prior_factor = prior_factor
-        self.max_bins = max_bins
-        self.parts = parts
-        self.max_features_per_cell = max_features_per_cell
-        self.init = init
-        self.random_state = random_state
-        self.noise_seed = noise_seed
+    classes: ArrayLike | None = None
+    class_weight: ClassWeights = None
+    classes_: NDArray[Any] = field(init=False)
 
     @lazy_on_partitions
     def decision_function(self, X: Any) -> Array:
@@ -204,10 +180,6 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         declared = self._declared("classes")
         class_weights(self.class_weight, None if declared is None else unique_labels(declared), zero=False)
 
-    @staticmethod
-    def _facts_of(schema: Schema, target: str) -> dict[str, Any]:
-        return {"classes": schema.classes(target)}
-
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any], NDArray[np.bool_]]:
         self.classes_ = classes_in(y, self._declared("classes"))
         class_weights(self.class_weight, self.classes_, zero=False)
@@ -239,6 +211,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return tags
 
 
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
     __doc__ = f"""Regressor of tables by gradient boosting on cells that do not depend on the records.
 
@@ -273,31 +246,8 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
     }
     _pace, _method = OF_NUMBERS, "predict"
 
-    def __init__(
-        self, schema: Schema | Mapping[str, Any], *, target: str | None = None,
-        bounds_y: tuple[float, float] | None = None, max_residual: float = 0.2, target_epsilon: float | None = None,
-        target_delta: float | None = None, target_mu: float | None = None, neighboring: Neighboring = "zero_out",
-        max_iter: int | ByRule = "rule", learning_rate: float | ByRule = "rule", prior_factor: float = 1.25,
-        max_bins: int = 128, parts: int | ByRule = "rule", max_features_per_cell: int = 4, init: Any = None,
-        random_state: Seed = None, noise_seed: Seed = None,
-    ) -> None:  # fmt: skip
-        self.schema = schema
-        self.target = target
-        self.bounds_y = bounds_y
-        self.max_residual = max_residual
-        self.target_epsilon = target_epsilon
-        self.target_delta = target_delta
-        self.target_mu = target_mu
-        self.neighboring = neighboring
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.prior_factor = prior_factor
-        self.max_bins = max_bins
-        self.parts = parts
-        self.max_features_per_cell = max_features_per_cell
-        self.init = init
-        self.random_state = random_state
-        self.noise_seed = noise_seed
+    bounds_y: tuple[float, float] | None = None
+    max_residual: float = 0.2
 
     @lazy_on_partitions
     def predict(self, X: Any) -> Array:
@@ -322,10 +272,6 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
                 f"Found bounds_y={self._declared('bounds_y')!r} and max_residual={self.max_residual!r}, for which "
                 "residuals are clipped at 0 in double precision. Give wider bounds, in another unit."
             )
-
-    @staticmethod
-    def _facts_of(schema: Schema, target: str) -> dict[str, Any]:
-        return {"bounds_y": schema.bounds(target)}
 
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any], NDArray[np.bool_]]:
         (lower, upper), (middle, unit) = bounds_of(self._declared("bounds_y")), self._scale()
@@ -360,3 +306,24 @@ def log_chances(logits: Array) -> Array:
     both = np.column_stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits
     found: Array = log_softmax(both, axis=1)
     return found
+
+
+# --- bounds of numbers ------------------------------------------------------------------------------------------------
+
+
+def bounds_of(given: Any) -> tuple[float, float]:
+    """Public bounds of numbers.
+
+    Raises
+    ------
+    ValueError
+        Unless there are two finite numbers in order.
+    """
+    if isinstance(given, Sequence) and len(given) == 2 and all(isinstance(end, numbers.Real) for end in given):
+        lower, upper = float(given[0]), float(given[1])
+        if -np.inf < lower < upper < np.inf:
+            return lower, upper
+    raise ValueError(
+        f"Found bounds_y={given!r}; two finite numbers, lower < upper, that y lies between are needed, as bounds_y or "
+        "from a target in the schema."
+    )

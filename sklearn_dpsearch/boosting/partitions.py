@@ -16,7 +16,7 @@ import secrets
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,6 @@ from ..preprocessing.ranges import NumberRange
 from .cells import Partition
 from .losses import Array, Loss
 from .rounds import TrainingRecords
-
-if TYPE_CHECKING:
-    from typing import Self  # since Python 3.11
 
 #: Name of a method of ``TrainingRecords``, and its arguments.
 Call = tuple[str, tuple[Any, ...]]

@@ -8,23 +8,22 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from .._process import generators_kept
+from ..data.labels import as_array, declared_positions
 from ..data.rows import ChosenRows
 from ..errors import TrainingError
 from ..privacy._cached_property import cached_property
 from .engines import rounding
-from .named_tensors import Inputs, NamedTensors, each, joined, names_of, tensors_of
+from .named_tensors import Inputs, each, names_of, tensors_of
 from .randomness import Seed, reading_coins
 from .sampling import RecordsOfPersons
-
-if TYPE_CHECKING:
-    from typing import Self  # since Python 3.11
 
 CPU = torch.device("cpu")
 #: Records at once whose norms are computed, or that are read for a digest: few enough for a cache.
@@ -47,7 +46,7 @@ class Records(ABC):
 
     Parameters
     ----------
-    inputs : Tensor or NamedTensors
+    inputs : Tensor or dict of Tensor
     targets : Tensor
         Of the shape and kind of records, on the device.
     persons : RecordsOfPersons, optional
@@ -67,11 +66,16 @@ class Records(ABC):
     @staticmethod
     def of(inputs: Inputs, targets: torch.Tensor, device: torch.device = CPU) -> HeldRecords:
         """Records of inputs and targets of shapes (n, ...)."""
-        return HeldRecords(inputs=inputs.to(device), targets=targets.to(device))
+        return HeldRecords(inputs=inputs, targets=targets).on(device)
 
     def on(self, device: torch.device) -> Self:
         """Records for training on a device."""
-        return replace(self, inputs=self.inputs.to(device), targets=self.targets.to(device))
+        return replace(self, inputs=each(lambda rows: rows.to(device), self.inputs), targets=self.targets.to(device))
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the records."""
+        return self.targets.device
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -123,7 +127,7 @@ class HeldRecords(Records):
 
     @cached_property
     def norms(self) -> torch.Tensor | None:
-        if isinstance(self.inputs, NamedTensors):
+        if isinstance(self.inputs, dict):
             return None
         return torch.cat([rounding.norms_of([rows.flatten(1)])[0] for rows in self.inputs.split(BLOCK)])
 
@@ -187,8 +191,7 @@ def converted(
         for places, block in rows.blocks(size):
             convert(block, found[places])
         rows.converted[how] = found
-    kept: torch.Tensor = rows.converted[how]
-    return kept
+    return rows.converted[how]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -217,8 +220,8 @@ class MappedRecords(Records):
 
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
         known = places.clamp(max=len(self) - 1)
-        found = self.convert(self.rows[known.reshape(-1).cpu().numpy()]).to(self.inputs.device)
-        return found.view(*places.shape, *self.inputs.shape[1:]), rows_at(self.targets, known)
+        found = self.convert(self.rows[known.reshape(-1).cpu().numpy()]).to(self.device)
+        return found.unflatten(0, places.shape), rows_at(self.targets, known)
 
     def are(self, other: Records) -> bool:
         same = isinstance(other, MappedRecords) and self.rows is other.rows and self.how == other.how
@@ -244,7 +247,7 @@ class ReadRecords(Records):
         Number of records.
     owners : tuple of object
         Objects that read the records.
-    inputs, targets : Tensor or NamedTensors
+    inputs, targets : Tensor, or dict of Tensor
         One row of zeros: the shape and kind of a record, with nothing of one in it.
     coins : Generator, optional
         For random draws while reading: each record is read with freshly seeded generators of its own, so that the draws
@@ -269,15 +272,16 @@ class ReadRecords(Records):
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
         flat = places.reshape(-1)
         there = flat < self.number
-        found = [each(lambda row: row.repeat_interleave(len(flat), 0), kind) for kind in (self.inputs, self.targets)]
+        inputs = each(lambda row: row.repeat_interleave(len(flat), 0), self.inputs)
+        targets = self.targets.repeat_interleave(len(flat), 0)
         read = self.read_each(flat[there].tolist())
         if read:
-            inputs = joined([_like(self.inputs, row) for row, _ in read], torch.stack)
-            for rows, own in zip(found, (inputs, self.encode([target for _, target in read]))):
-                for mine, theirs in zip(tensors_of(rows), tensors_of(own)):
-                    mine[there] = theirs.to(mine)
-        shaped: Any = [each(lambda rows: rows.view(*places.shape, *rows.shape[1:]), kind) for kind in found]
-        return shaped[0], shaped[1]
+            rows = zip(*(tensors_of(_like(self.inputs, row)) for row, _ in read))
+            own = [*map(torch.stack, rows), self.encode([target for _, target in read])]
+            for mine, theirs in zip([*tensors_of(inputs), targets], own):
+                mine[there] = theirs.to(mine)
+        shaped = partial(torch.unflatten, dim=0, sizes=places.shape)
+        return each(shaped, inputs), shaped(targets)
 
     def read_each(self, numbers: Sequence[int]) -> list[tuple[Inputs, Any]]:
         """Some records, each read alone."""
@@ -313,9 +317,9 @@ def _like(kind: Inputs, row: Inputs) -> Inputs:
     ValueError
         The message tells nothing of the record.
     """
-    names: Sequence[str] = kind.names if isinstance(kind, NamedTensors) else ()
-    same = sorted(names) == sorted(row.names if isinstance(row, NamedTensors) else ())
-    ordered = NamedTensors({name: row[name] for name in names}) if same and names else row
+    names = names_of(kind) or ()
+    same = sorted(names) == sorted(names_of(row) or ())
+    ordered = {name: row[name] for name in names} if same and names else row
     if not same or not all(map(_fits, tensors_of(kind), tensors_of(ordered))):
         raise TrainingError(
             "Found a record of another shape or kind, or with other inputs, than the first of the Dataset, which has "
@@ -329,6 +333,23 @@ def _fits(kind: torch.Tensor, row: torch.Tensor) -> bool:
 
 
 def _shown(kind: Inputs) -> str:
-    if isinstance(kind, NamedTensors):
-        return ", ".join(f"{name!r} of shape {tuple(tensor.shape[1:])}" for name, tensor in kind.tensors.items())
+    if isinstance(kind, dict):
+        return ", ".join(f"{name!r} of shape {tuple(tensor.shape[1:])}" for name, tensor in kind.items())
     return f"shape {tuple(kind.shape[1:])}"
+
+
+# --- targets ----------------------------------------------------------------------------------------------------------
+
+
+def label_targets(y: Any, classes: np.ndarray) -> torch.Tensor:
+    """Position of each label among the declared ones.
+
+    Raises
+    ------
+    ValueError
+        For a label that was not declared.
+    """
+    labels = as_array(y)
+    if labels.ndim != 1:
+        raise ValueError(f"Expected y with one label per record, shape (n_samples,), got shape {labels.shape}.")
+    return torch.from_numpy(declared_positions(labels, classes).astype(np.int64))

@@ -13,6 +13,7 @@ from .._process import Stage, contained
 from ..errors import TrainingError
 from .engines import engine_choice, rounding
 from .engines.base import Engine
+from .engines.per_sample import OpacusEngine
 from .named_tensors import name_of
 from .randomness import global_torch_seed
 from .records import Records
@@ -27,11 +28,7 @@ FEWEST = 4
 
 
 def train(
-    task: TrainingTask,
-    records: Records,
-    *,
-    max_physical_batch: int,
-    tell: Callable[[Stage], None] = lambda stage: None,
+    task: TrainingTask, records: Records, *, max_physical_batch: int, tell: Callable[[Stage], None] = lambda stage: None
 ) -> None:
     """Train one net in place.
 
@@ -42,8 +39,7 @@ def train(
     ValueError
         For tokens that an embedding has no row for.
     """
-    device = records.inputs.device
-    with exactly(device):
+    with exactly(records.device):
         engine, notes = _engine(task, records)
         # Seeded for dropout.
         with records.opened(task.seed) as opened, global_torch_seed(task.seed), _tokens_explained(task.module):
@@ -51,20 +47,16 @@ def train(
     task.notes[:] = (*notes, *records.assumptions())
 
 
-def _choice(task: TrainingTask, records: Records) -> engine_choice.Way:
+def _way(task: TrainingTask, records: Records) -> engine_choice.Way:
     return engine_choice.choose(task.module, task.criterion, records.inputs, records.targets)
 
 
 def _engine(task: TrainingTask, records: Records) -> tuple[Engine, tuple[str, ...]]:
     """Engine for one net, and what it takes on trust."""
-    device = records.inputs.device
     if task.engine == "opacus":
-        from .engines.opacus import OpacusEngine
-
-        return OpacusEngine(task.module, task.criterion, device), ()
-    choice = _choice(task, records)
-    engine = choice.engine(task.module, task.criterion, device)
-    return engine, engine_choice.assumptions(choice, task.module, task.criterion)
+        return OpacusEngine(task.module, task.criterion, records.device), ()
+    way = _way(task, records)
+    return way.engine(task.module, task.criterion, records.device), way.assumptions
 
 
 @contextlib.contextmanager
@@ -104,9 +96,9 @@ def train_together(tasks: Sequence[TrainingTask], records: Records, *, max_physi
 def _run_together(tasks: list[TrainingTask], records: Records, max_physical_batch: int) -> list[TrainingTask]:
     """Train nets as one stack; return the unfinished ones, which keep their initial parameters."""
     stack = None
-    with exactly(records.inputs.device):
+    with exactly(records.device):
         with contained():  # nothing has been trained yet; a schedule may fail
-            engine = _choice(tasks[0], records).engine(tasks[0].module, tasks[0].criterion, records.inputs.device)
+            engine = _way(tasks[0], records).engine(tasks[0].module, tasks[0].criterion, records.device)
             stack = Stack(tasks, engine, records, max_physical_batch)
         with contained():
             if stack is not None:
@@ -135,7 +127,7 @@ def _groups(tasks: Sequence[TrainingTask], records: Records, max_physical_batch:
     for members in found.values():
         ordered = sorted(members, key=lambda i: (tasks[i].sample_rate, tasks[i].steps))
         sizes = [max(1, tasks[i].rows(records.units)) for i in ordered]
-        most = min(max_physical_batch, _most_in_cache(tasks[ordered[-1]], sizes[-1], records.inputs.device))
+        most = min(max_physical_batch, _most_in_cache(tasks[ordered[-1]], sizes[-1], records.device))
         groups += _within(ordered, sizes, most)
     return groups
 
@@ -156,7 +148,7 @@ def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
     if not records.stacks or task.engine != "auto":
         return None
     with contained():  # this net will fail, alone
-        structure = _choice(task, records).stack_key(task.criterion)
+        structure = _way(task, records).stack_key
         if structure is not None:
             hash(structure)  # raises for a layer with a constant that cannot be compared
             key = (structure, task.optimizer.structure)

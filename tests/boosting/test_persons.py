@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.audit import replay
-from sklearn_dpsearch.boosting import base, persons
+from sklearn_dpsearch.boosting import base, rounds
 from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
 from sklearn_dpsearch.boosting.noise import UNIT, bounded, squared_distance, sums_of, whole
-from sklearn_dpsearch.boosting.persons import Persons, clipped
+from sklearn_dpsearch.boosting.rounds import Persons, clipped
 from sklearn_dpsearch.privacy import PrivacyError
 
 from .models import MODELS, STARTS, TABLE
@@ -106,13 +106,13 @@ def test_two_persons_are_at_most_twice_the_length_of_a_record_apart(name):
 def test_values_that_scaling_leaves_too_long_count_as_nothing(monkeypatch):
     """Whatever rounding does, the squared norm is checked as a whole number afterwards."""
     monkeypatch.setattr(np, "sqrt", lambda values: values * 0 + 1.0)
-    found = persons._short(np.full((2, 3), 2.0**20), np.array([0, 0, 1]), 2 * UNIT**2)
+    found = rounds._short(np.full((2, 3), 2.0**20), np.array([0, 0, 1]), 2 * UNIT**2)
     assert found.tolist() == [[0, 0, UNIT], [0, 0, UNIT]]
 
 
 def test_blocks_hold_whole_persons_and_all_of_them(monkeypatch):
-    monkeypatch.setattr(persons, "BLOCK", 17)
-    monkeypatch.setattr(persons, "PAIRS", 40)
+    monkeypatch.setattr(rounds, "PERSONS", 17)
+    monkeypatch.setattr(rounds, "PAIRS", 40)
     codes = rng.permutation(np.repeat(np.arange(60), rng.integers(1, 40, 60)))
     units = Persons(codes)
     for n_cells in (1, 7, 39, 100):

@@ -181,7 +181,7 @@ MUTANTS = {
     ),
     "a person's cells apart": Mutant(
         mistake="What a person adds is clipped in each cell, and he has records in many.",
-        file="boosting/persons.py",
+        file="boosting/rounds.py",
         old="    return _short(sums_of(values, places.take(pairs), len(pairs)), persons, ",
         new="    return _short(sums_of(values, places.take(pairs), len(pairs)), np.arange(len(pairs)), ",
         tests=("boosting/test_persons.py::test_no_person_adds_more_than_one_record_may",),
@@ -189,7 +189,7 @@ MUTANTS = {
     ),
     "a person scaled and not checked": Mutant(
         mistake="Rounding in double precision is trusted to leave a clipped vector short enough.",
-        file="boosting/persons.py",
+        file="boosting/rounds.py",
         old="        if (longer := np.bincount(persons, squares(values)) > most).any():",
         new="        if (longer := np.bincount(persons, squares(values)) > np.inf).any():",
         tests=("boosting/test_persons.py::test_values_that_scaling_leaves_too_long_count_as_nothing",),

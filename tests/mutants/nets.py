@@ -169,8 +169,8 @@ MUTANTS = {
     "warm start free": Mutant(
         mistake="A second training from the parameters of the first costs what it costs alone.",
         file="nets/estimators/cost.py",
-        old="return compose(*(spent.guarantee for spent in costs), settings.guarantee)",
-        new="return settings.guarantee",
+        old="guarantee=compose(*(one.guarantee for one in spent)),",
+        new="guarantee=spent[-1].guarantee,",
         tests=("nets/estimators/test_array_estimators.py::test_partial_fit_and_warm_start_add_to_the_cost",),
         seen="a new PrivacyEngine for each fit",
     ),
@@ -187,9 +187,9 @@ MUTANTS = {
     "number of records told under add/remove": Mutant(
         mistake="The number of records scales the gradients and the guarantee is about adding one.",
         file="nets/estimators/settings.py",
-        old='    if neighboring == "add_remove":\n        raise',
+        old='    if net.neighboring == "add_remove":\n        raise',
         new="    if False:\n        raise",
-        tests=("nets/estimators/test_settings.py::test_the_number_of_records_is_public",),
+        tests=("nets/estimators/test_array_estimators.py::test_the_number_of_records_is_public",),
         seen="Opacus#571, #819",
     ),
     "parameters forget what they cost": Mutant(
@@ -248,10 +248,10 @@ MUTANTS = {
     ),
     "one noise for two sets of records": Mutant(
         mistake="A training that is resumed with other records uses the noise of the first.",
-        file="nets/fingerprint.py",
+        file="nets/resuming.py",
         old='"records": {"records": (text_of(records), "")},',
         new='"records": {"records": ("", "")},',
-        tests=("nets/test_same_training.py::test_noise_never_meets_other_records",),
+        tests=("nets/test_resuming.py::test_noise_never_meets_other_records",),
         seen="checkpoints that keep the state of generators",
     ),
     "a checkpoint that everybody can read": Mutant(
@@ -320,7 +320,7 @@ MUTANTS = {
     ),
     "noise alone": Mutant(
         mistake="A module without a finite gradient on single records is trained: on noise.",
-        file="nets/engines/made_up.py",
+        file="nets/engines/engine_choice.py",
         old="    if not any(bool(one.isfinite()) for one in single):\n",
         new="    if False:\n",
         tests=("nets/engines/test_engine_choice.py::test_refusals_say_what_it_is",),

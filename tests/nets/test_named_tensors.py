@@ -11,8 +11,8 @@ from torch import nn
 from sklearn_dpsearch.nets.engines import engine_choice
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.engines.vmap import VmapEngine
-from sklearn_dpsearch.nets.named_tensors import ByName, NamedTensors
+from sklearn_dpsearch.nets.engines.per_sample import VmapEngine
+from sklearn_dpsearch.nets.named_tensors import ByName, names_of
 from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
@@ -21,9 +21,7 @@ from .toys import CPU, seeded
 
 def inputs(n=40):
     made = torch.Generator().manual_seed(3)
-    return NamedTensors(
-        {"values": torch.randn(n, 4, generator=made), "words": torch.randint(0, 6, (n, 3), generator=made)}
-    )
+    return {"values": torch.randn(n, 4, generator=made), "words": torch.randint(0, 6, (n, 3), generator=made)}
 
 
 def labels(n=40):
@@ -81,7 +79,7 @@ class CoupledBranch(Wide):
 
 
 def engine_of(kind, criterion=None):
-    module = ByName(seeded(kind), inputs().names)
+    module = ByName(seeded(kind), names_of(inputs()))
     loss = nn.CrossEntropyLoss(reduction="sum") if criterion is None else criterion
     choice = engine_choice.choose(module, loss, inputs(), labels())
     return module, choice.engine(module, loss, CPU)
@@ -91,7 +89,8 @@ def by_hand(module, norm):
     """Clipped gradients, one record at a time, added up."""
     total = 0
     for i in range(40):
-        loss = nn.functional.cross_entropy(module(inputs()[i : i + 1]), labels()[i : i + 1])
+        record = {name: part[i : i + 1] for name, part in inputs().items()}
+        loss = nn.functional.cross_entropy(module(record), labels()[i : i + 1])
         slope = torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(module.parameters()))])
         total = total + slope * min(1.0, norm / float(slope.norm()))
     return total
@@ -130,8 +129,8 @@ def test_one_record_more_moves_a_sum_by_one_clipping_norm_whatever_its_parts_hol
     for kind in (Wide, Embedded, Scaled, NoGraph):
         module, engine = engine_of(kind)
         for value in (0.0, 1e-30, 50.0, -1e10, 3e38):
-            extra = NamedTensors({"values": torch.full((1, 4), value), "words": torch.full((1, 3), 5)})
-            more = NamedTensors({name: torch.cat([inputs()[name], extra[name]]) for name in extra.names})
+            extra = {"values": torch.full((1, 4), value), "words": torch.full((1, 3), 5)}
+            more = {name: torch.cat([inputs()[name], extra[name]]) for name in extra}
             without = clipped_sums_of(engine, module, inputs(), labels())
             joined = clipped_sums_of(engine, module, more, torch.cat([labels(), labels()[:1]]))
             assert float((joined - without).norm()) <= 1.0001

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.engines.vmap import VmapEngine
+from sklearn_dpsearch.nets.engines.per_sample import VmapEngine
 
 from .toys import Residual, mlp
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import math
+import operator
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import nn
 
 from ...errors import TrainingError
-from ..layout import Layout
+from ..named_tensors import Inputs, each
 from .layer_gradients import Share
 from .refusals import in_training
 from .rounding import root_of_sum
@@ -52,7 +55,7 @@ class Engine(ABC):
 
     @abstractmethod
     def add_clipped(
-        self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
+        self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
     ) -> None:
         """Add each net's sum of clipped gradients to the sums.
 
@@ -82,11 +85,11 @@ class SingleNetEngine(Engine):
         self._sums = {name: self.layout.view(name, sums[0], sums[0]) for name in moving}
 
     def add_clipped(
-        self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
+        self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
     ) -> None:
-        for start in range(0, inputs.shape[1], self.most):
+        for start in range(0, targets.shape[1], self.most):
             part = slice(start, start + self.most)
-            shares = self.shares(inputs[0, part], targets[0, part])
+            shares = self.shares(each(operator.itemgetter((0, part)), inputs), targets[0, part])
             found = root_of_sum(torch.stack([share.squares() for share in shares.values()]))
             finite = which_finite(found)
             factors = clip_factors(found, bounds[0, part], finite)
@@ -94,7 +97,7 @@ class SingleNetEngine(Engine):
                 share.add(self._sums[name], factors, finite, self.piece)
 
     @abstractmethod
-    def shares(self, inputs: torch.Tensor, targets: torch.Tensor) -> dict[str, Share]:
+    def shares(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, Share]:
         """Gradients of all records in each trained parameter."""
 
 
@@ -122,3 +125,54 @@ def clip_factors(norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor
     # Each record by its own norm. Clipping never lengthens a gradient.
     factors = (bounds / norms).clamp_(max=1.0)
     return factors if finite is None else torch.where(finite, factors, 0.0)
+
+
+# --- parameters in flat storage ---------------------------------------------------------------------------------------
+
+
+class ParameterEntry(NamedTuple):
+    """Position of one parameter among the trained or the frozen ones."""
+
+    is_trained: bool
+    start: int
+    shape: torch.Size
+
+
+class Layout:
+    """Position of each parameter of a module in flat storage: trained and frozen ones apart."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.entries: dict[str, ParameterEntry] = {}
+        sizes = {True: 0, False: 0}
+        for name, parameter in module.named_parameters():
+            trained = parameter.requires_grad
+            self.entries[name] = ParameterEntry(trained, sizes[trained], parameter.shape)
+            sizes[trained] += parameter.numel()
+        self.trained, self.frozen = sizes[True], sizes[False]
+
+    def read(self, modules: Sequence[nn.Module], device: torch.device, trained: bool) -> torch.Tensor:
+        """Parameters of several modules of this layout, shape (len(modules), size), copied."""
+        # Always in single precision: the bound on rounding is for single precision.
+        nothing, names = torch.empty(0, dtype=torch.float32, device=device), set(self.names(trained))
+        rows = [
+            [p.detach().reshape(-1).to(device, torch.float32) for name, p in module.named_parameters() if name in names]
+            for module in modules
+        ]
+        return torch.stack([torch.cat([nothing, *flat]) for flat in rows])
+
+    def write(self, row: torch.Tensor, module: nn.Module) -> None:
+        """Copy one row of trained parameters into a module."""
+        with torch.no_grad():
+            for name, parameter in module.named_parameters():
+                if self.entries[name].is_trained:
+                    parameter.copy_(self.view(name, row, row))
+
+    def view(self, name: str, trained: torch.Tensor, frozen: torch.Tensor) -> torch.Tensor:
+        """One parameter inside flat storage of shape (..., size)."""
+        is_trained, start, shape = self.entries[name]
+        flat = trained if is_trained else frozen
+        return flat[..., start : start + shape.numel()].reshape(*flat.shape[:-1], *shape)
+
+    def names(self, trained: bool) -> list[str]:
+        """Parameters of one kind, in order."""
+        return [name for name, entry in self.entries.items() if entry.is_trained is trained]

@@ -9,24 +9,24 @@ from __future__ import annotations
 
 import copy
 import traceback
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import nn
 
 from ...privacy import LeakingEstimatorError, PrivacyError
-from ..named_tensors import Inputs, name_of
+from ..named_tensors import Inputs, each, name_of, tensors_of
 from ..randomness import global_torch_seed
 from . import linear, losses, operations
 from .base import Engine
 from .graph import Traced, trace
 from .layered import LayeredEngine
 from .linear import LinearEngine
-from .made_up import check_same_on_batches, labels_for, made_up
+from .per_sample import VmapEngine
 from .refusals import in_training, refuse
 from .rules import NO_TOKENS, NotPerRecord
-from .vmap import VmapEngine
 
 #: Assumption where a module, or a criterion, runs unknown code.
 TRUST = (
@@ -41,45 +41,17 @@ class Way:
 
     Parameters
     ----------
-    known : bool
-        Whether the criterion is known to sum one loss per record.
-    traced : Traced or None
-        Graph of the module.
-    sequence : hashable or None
-        Structure of a sequence of linear and element-wise layers, which needs no graph.
-    reason : str
-        Why there is no graph; empty if there is one.
+    engine : callable
+        (module, criterion, device) ↦ engine, for nets of this structure.
+    stack_key : hashable or None
+        Key that is equal for nets that can be trained as one; None for a net that is trained alone.
+    assumptions : tuple of str
+        Assumptions of a training in this way, as plain sentences.
     """
 
-    known: bool
-    traced: Traced | None = None
-    sequence: Hashable | None = None
-    reason: str = ""
-
-    def stack_key(self, criterion: nn.Module) -> Hashable | None:
-        """Key that is equal for nets that can be trained as one; None for a net that is trained alone."""
-        if self.known and self.sequence is not None:
-            return (self.sequence, *_signature(criterion))
-        if self.traced is None or not self.known or not self.traced.linear or self.traced.random:
-            return None
-        return (self.traced.signature, *_signature(criterion))
-
-    @property
-    def runs_own_code(self) -> bool:
-        """Return whether unknown code runs, one record at a time."""
-        return not self.known or (self.traced is None and self.sequence is None)
-
-    def engine(self, module: nn.Module, criterion: nn.Module, device: torch.device) -> Engine:
-        """Engine for nets of this structure."""
-        if self.runs_own_code:
-            return VmapEngine(module, criterion, device)
-        if self.traced is None:
-            return LinearEngine(module, criterion, device)
-        if self.traced.linear:
-            return LinearEngine(module, criterion, device, self.traced.runnable)
-        if self.traced.layered:
-            return LayeredEngine(module, criterion, device, self.traced)
-        return VmapEngine(module, criterion, device, self.traced.runnable, own_code=False)
+    engine: Callable[[nn.Module, nn.Module, torch.device], Engine]
+    stack_key: Hashable | None = None
+    assumptions: tuple[str, ...] = ()
 
 
 def choose(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: torch.Tensor) -> Way:
@@ -89,7 +61,7 @@ def choose(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: tor
     ----------
     module, criterion : Module
         Left as found.
-    inputs, targets : tensors, or NamedTensors
+    inputs, targets : tensors; or inputs by name
         Records, or one like them: only their shapes and kinds are used.
 
     Raises
@@ -104,38 +76,45 @@ def choose(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: tor
     device = next(module.parameters()).device
     rows, labels = made_up(inputs, targets)
     sequence = linear.structure(module) if isinstance(rows, torch.Tensor) and rows.dim() == 2 else None
-    rows = rows.to(device)
-    outputs = _outputs(module if sequence is not None else copy.deepcopy(module), rows)
+    rows = each(lambda values: values.to(device), rows)
+    outputs = outputs_of(in_training(module if sequence is not None else copy.deepcopy(module)), rows)
     targets = labels_for(outputs, labels.to(device))
     if outputs is not None:
         losses.check_outputs(criterion, outputs)
     known = outputs is not None and losses.sums_over_records(criterion, outputs, targets)
     if known and sequence is not None:
-        return Way(known, sequence=sequence)
-    choice = _with_graph(module, rows, outputs, known)
-    if choice.runs_own_code:
-        _check_on_made_up(choice, module, criterion, rows, targets)
-    return choice
+        return Way(LinearEngine, (sequence, *_signature(criterion)))
+    traced, reason = _graph(module, rows, outputs)
+    if not known or traced is None:
+        _check_on_made_up(reason, module, criterion, rows, targets)
+        return Way(VmapEngine, None, (TRUST.format(module=name_of(module), criterion=type(criterion).__name__),))
+    if traced.linear:
+        key = None if traced.random else (traced.signature, *_signature(criterion))
+        return Way(partial(LinearEngine, template=traced.runnable), key)
+    if traced.layered:
+        return Way(partial(LayeredEngine, traced=traced))
+    return Way(partial(VmapEngine, template=traced.runnable, own_code=False))
 
 
-def _with_graph(module: nn.Module, rows: Inputs, outputs: torch.Tensor | None, known: bool) -> Way:
+def _graph(module: nn.Module, rows: Inputs, outputs: torch.Tensor | None) -> tuple[Traced | None, str]:
+    """Graph of a module, or the reason why there is none."""
     try:
         with global_torch_seed(0):
             traced = trace(module, rows)
     except NotPerRecord as error:
-        return Way(known, reason=str(error))
+        return None, str(error)
     # Code may differ from its graph, for example by its own gradient; then the graph is not used.
     if outputs is None or not _computes_what_the_module_does(traced, module, rows):
-        return Way(known, reason="forward computes something else than its graph")
-    return Way(known, traced)
+        return None, "forward computes something else than its graph"
+    return traced, "the loss is not one that is known"
 
 
-def _outputs(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
-    """Outputs on made-up records; None if the code takes no batch."""
+def outputs_of(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
+    """Outputs on made-up records; None if the module does not take them as a batch."""
     try:
         with torch.no_grad(), global_torch_seed(0):
-            outputs = in_training(module)(rows)
-    except Exception:  # the third way raises the explaining error
+            outputs = module(rows)
+    except Exception:  # where an output is needed, the third way raises the explaining error
         return None
     return outputs if isinstance(outputs, torch.Tensor) else None
 
@@ -152,13 +131,6 @@ def separate(module: nn.Module) -> nn.Module:
     """Copy with the same parameters: all that its ``forward`` keeps or changes is lost with the copy."""
     memo: dict[int, object] = {id(p): p for p in module.parameters()}
     return copy.deepcopy(module, memo)
-
-
-def assumptions(choice: Way, module: nn.Module, criterion: nn.Module) -> tuple[str, ...]:
-    """Assumptions of a training in this way, as plain sentences."""
-    if not choice.runs_own_code:
-        return ()
-    return (TRUST.format(module=name_of(module), criterion=type(criterion).__name__),)
 
 
 def _computes_what_the_module_does(traced: Traced, module: nn.Module, rows: Inputs) -> bool:
@@ -185,7 +157,7 @@ def _outputs_and_slopes(module: nn.Module, rows: Inputs) -> dict[str, torch.Tens
 
 
 def _check_on_made_up(
-    choice: Way, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
+    reason: str, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
 ) -> None:
     """Try the third way on a made-up record, and compare code on a batch with code on its records."""
     device = next(module.parameters()).device
@@ -194,9 +166,9 @@ def _check_on_made_up(
     engine.bind(trained, frozen, torch.zeros_like(trained, dtype=torch.float64))
     try:
         with global_torch_seed(0):
-            engine.shares(rows[:1], targets[:1])
+            engine.shares(each(lambda values: values[:1], rows), targets[:1])
     except Exception as error:
-        raise _refused(choice, module, criterion, error) from None
+        raise _refused(reason, module, criterion, error) from None
     check_same_on_batches(module, criterion, rows, targets)
 
 
@@ -214,30 +186,116 @@ MEANINGS = {
 }
 
 
-def _refused(choice: Way, module: nn.Module, criterion: nn.Module, error: Exception) -> PrivacyError:
+def _refused(reason: str, module: nn.Module, criterion: nn.Module, error: Exception) -> PrivacyError:
     if isinstance(error, LeakingEstimatorError):
         return error
-    if NO_TOKENS in str(choice.reason):
+    if NO_TOKENS in reason:
         return PrivacyError(
             f"Found numbers that are not whole for an embedding of {name_of(module)}; embeddings need whole numbers, "
             "from 0 to num_embeddings - 1. Give tokens of a whole type: X.astype('int64')."
         )
-    names = f"{name_of(module)} with {type(criterion).__name__}"
     said = str(error).strip().splitlines()[0][:200].rstrip(".") if str(error).strip() else type(error).__name__
+    meant = next((meaning for words, meaning in MEANINGS.items() if words in str(error)), said)
     if any("one_hot" in (frame.line or "") for frame in traceback.extract_tb(error.__traceback__)):
-        said = (
+        meant = (
             "F.one_hot, which looks at values (the same is x.unsqueeze(-1) == self.numbers, a buffer torch.arange(10))"
         )
-        return _unshown(names, choice, said)
-    meant = next((meaning for words, meaning in MEANINGS.items() if words in str(error)), said)
-    return _unshown(names, choice, meant)
-
-
-def _unshown(names: str, choice: Way, meant: str) -> PrivacyError:
     return LeakingEstimatorError(
-        f"Found {names}, which cannot be shown to act on each record alone. As a graph: "
-        f"{choice.reason or 'the loss is not one that is known'}. One record at a time (torch.func.vmap): {meant}. "
-        "Needed: outputs and a loss that are computed from each record alone, without branches on values, .item() or "
-        "NumPy. Use torch.where in place of if, x.shape[0] in place of len(x), constants known in advance in place of "
-        "statistics of a batch, and layers of PyTorch."
+        f"Found {name_of(module)} with {type(criterion).__name__}, which cannot be shown to act on each record alone. "
+        f"As a graph: {reason}. One record at a time (torch.func.vmap): {meant}. Needed: outputs and a loss that are "
+        "computed from each record alone, without branches on values, .item() or NumPy. Use torch.where in place of "
+        "if, x.shape[0] in place of len(x), constants known in advance in place of statistics of a batch, and layers "
+        "of PyTorch."
     )
+
+
+# --- made-up records --------------------------------------------------------------------------------------------------
+
+
+#: Made-up records in a batch.
+ROWS = 8
+#: Largest relative difference of losses by rounding.
+TOLERANCE = 1e-4
+
+
+def made_up(inputs: Inputs, targets: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+    """Make public records of the same shape and kind: a few ordinary ones, one large."""
+    rng = torch.Generator().manual_seed(0)  # public, and the same every time
+    rows, labels = each(lambda values: _drawn_like(values, rng), inputs), _drawn_like(targets, rng)
+    for row in tensors_of(rows):
+        if row.is_floating_point():
+            row[-1] *= 50
+    return rows, labels
+
+
+def _drawn_like(values: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
+    shape = (ROWS, *values.shape[1:])
+    if values.is_floating_point():
+        return torch.randn(shape, generator=rng).to(values.dtype)
+    # tokens, and classes, that nearly every net has
+    return torch.randint(0, 2, shape, generator=rng).to(values.dtype)
+
+
+def labels_for(outputs: torch.Tensor | None, labels: torch.Tensor) -> torch.Tensor:
+    """Made-up labels, from the first to the last class if the net has an output for each."""
+    if outputs is None or outputs.dim() != 2 or outputs.shape[1] <= 2 or labels.is_floating_point() or labels.dim() > 1:
+        return labels
+    return torch.linspace(0, outputs.shape[1] - 1, ROWS, device=labels.device).round().to(labels.dtype)
+
+
+def check_same_on_batches(module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor) -> None:
+    """Raise if code means something else on a batch than on each of its records.
+
+    Training runs it on one record at a time, where ``x - x.mean(0)`` is zero: private, but another net than the one
+    written. Modules that draw random numbers, or count their calls, are not compared.
+
+    Parameters
+    ----------
+    module, criterion : Module
+    rows, targets : tensors; or rows by name
+        Made-up records.
+
+    Raises
+    ------
+    LeakingEstimatorError
+    """
+    probed, loss = in_training(copy.deepcopy(module)), copy.deepcopy(criterion)
+    for layer in probed.modules():
+        if isinstance(layer, nn.modules.dropout._DropoutNd):
+            layer.p = 0.0
+
+    def loss_of(part: slice, seed: int) -> torch.Tensor:
+        with torch.no_grad(), global_torch_seed(seed):
+            return loss(probed(each(lambda values: values[part], rows)), targets[part]).double().sum()
+
+    every, ordinary = slice(None), slice(0, -1)
+    try:
+        if len({loss_of(every, seed).item() for seed in (0, 1, 1)}) > 1:
+            return
+        with torch.no_grad(), global_torch_seed(0):
+            equal = probed(each(lambda values: values[torch.zeros(ROWS, dtype=torch.long)], rows))
+        # Numbers may be drawn by place, from another generator.
+        if not torch.allclose(equal, equal[:1].expand_as(equal), rtol=TOLERANCE, atol=1e-6, equal_nan=True):
+            return
+        # Without the large record too, which would hide differences.
+        single = [loss_of(slice(i, i + 1), 0) for i in range(ROWS)]
+        compared = [(loss_of(part, 0), single[part]) for part in (every, ordinary)]
+    except Exception:  # no conclusion from made-up records that the code does not take
+        return
+    if not any(bool(one.isfinite()) for one in single):
+        raise LeakingEstimatorError(
+            f"{name_of(module)} with {type(criterion).__name__} has no finite loss on any made-up record by itself: "
+            "such records contribute nothing, and noise alone would be trained. A standard deviation over a batch of "
+            "one record is not a number, for example. Compute outputs from each record alone."
+        )
+    for together, alone in compared:
+        total, most = torch.stack(alone).sum(), TOLERANCE * torch.stack(alone).abs().sum()
+        sums = ((total, most), (total / len(alone), most / len(alone)))
+        comparable = bool(total.isfinite()) and bool(together.isfinite())
+        if comparable and not any(bool((together - one).abs() <= limit) for one, limit in sums):
+            raise LeakingEstimatorError(
+                f"The loss of {name_of(module)} with {type(criterion).__name__} on several records is neither the sum "
+                "nor the mean of the losses on each: something couples them (a mean over the batch, a weighted mean in "
+                "the loss, batch statistics). Compute each record's output and loss from that record alone, and sum "
+                'the losses (reduction="sum").'
+            )

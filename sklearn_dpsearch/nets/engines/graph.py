@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from ..named_tensors import Inputs, NamedTensors
+from ..named_tensors import Inputs
 from . import layer_gradients, operations, rules
 from .refusals import altered, in_training
 from .rules import Constant, Kind, Named, NotPerRecord, Rows, Several, Turned
@@ -57,7 +57,7 @@ def trace(module: nn.Module, rows: Inputs) -> Traced:
     ----------
     module : Module
         Left as found.
-    rows : Tensor or NamedTensors
+    rows : Tensor or dict of Tensor
         Made-up records of the shape and kind of the real ones.
 
     Raises
@@ -76,7 +76,10 @@ def trace(module: nn.Module, rows: Inputs) -> Traced:
         if node.op == "call_method" and node.target == "view":
             node.target = "reshape"
     runnable = fx.GraphModule(copied, graph)
-    kinds = _checked(runnable, rows)
+    checker = _Checker(runnable)
+    with torch.no_grad():
+        checker.run(rows)
+    kinds = checker.kinds
     layers = {node: runnable.get_submodule(node.target) for node in graph.nodes if node.op == "call_module"}
     random = any(operations.is_random(node.target, layers.get(node)) for node in graph.nodes if "call" in node.op)
     used = {node: layer for node, layer in layers.items() if any(True for _ in layer.parameters())}
@@ -150,22 +153,31 @@ def _first_line(error: Exception) -> str:
 # --- checking ------------------------------------------------------------------------------------------------------
 
 
-def _checked(runnable: fx.GraphModule, rows: Inputs) -> dict[fx.Node, Kind]:
-    """Run the graph on made-up records, each operation after its rule; return the kind of each result.
+class _Checker(fx.Interpreter):
+    """Run of a graph on made-up records, each operation after its rule.
 
     The run gives the shapes that later rules need. It proves nothing about privacy.
+
+    Attributes
+    ----------
+    kinds : dict
+        Operation ↦ kind of its result.
     """
-    found: dict[fx.Node, object] = {}
-    kinds: dict[fx.Node, Kind] = {}
-    with torch.no_grad():
-        for node in runnable.graph.nodes:
-            kind = _asked(runnable, node, kinds)
-            try:
-                found[node] = _computed(runnable, node, found, rows)
-            except Exception as error:
-                raise NotPerRecord(f"{_text(runnable, node)} fails on made-up records ({_first_line(error)})") from None
-            kinds[node] = _kind(node, found[node]) if kind is None else kind
-    return kinds
+
+    def __init__(self, runnable: fx.GraphModule) -> None:
+        super().__init__(runnable)
+        self.kinds: dict[fx.Node, Kind] = {}
+        self.extra_traceback = False  # errors say what is needed
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Result of an operation that its rule accepts."""
+        kind = _asked(self.module, n, self.kinds)
+        try:
+            found = super().run_node(n)
+        except Exception as error:
+            raise NotPerRecord(f"{_text(self.module, n)} fails on made-up records ({_first_line(error)})") from None
+        self.kinds[n] = _kind(n, found) if kind is None else kind
+        return found
 
 
 def _asked(runnable: fx.GraphModule, node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> Kind | None:
@@ -198,24 +210,10 @@ def _rule(table: Mapping[Any, rules.OperationRule], target: object) -> rules.Ope
     return rule
 
 
-def _computed(runnable: fx.GraphModule, node: fx.Node, found: Mapping[fx.Node, object], rows: Inputs) -> object:
-    args, kwargs = fx.map_arg((node.args, node.kwargs), found.__getitem__)
-    if node.op == "placeholder":
-        return rows
-    if node.op == "get_attr":
-        owner, _, name = str(node.target).rpartition(".")
-        return getattr(runnable.get_submodule(owner), name)
-    if node.op == "call_module":
-        return runnable.get_submodule(str(node.target))(*args, **kwargs)
-    if node.op == "call_method":
-        return getattr(args[0], str(node.target))(*args[1:], **kwargs)
-    return args[0] if node.op == "output" else node.target(*args, **kwargs)
-
-
 def _kind(node: fx.Node, value: object) -> Rows | Constant | Several | Named:
     """Kind of a result by its inputs: tensors of records, or constants."""
-    if node.op == "placeholder" and isinstance(value, NamedTensors):
-        return Named({name: Rows(part.shape, not part.is_floating_point()) for name, part in value.tensors.items()})
+    if node.op == "placeholder" and isinstance(value, dict):
+        return Named({name: Rows(part.shape, not part.is_floating_point()) for name, part in value.items()})
     if node.op == "get_attr" and isinstance(value, torch.Tensor):
         return Constant(value.shape)
     if isinstance(value, torch.Tensor):
@@ -247,25 +245,18 @@ def _shape(node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> torch.Size:
 def _numbers(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -> int:
     """Number of values per record: results of all operations, their slopes, and the gradients that are formed."""
     passed: int = sum(math.prod(kind.shape[1:]) for kind in kinds.values() if isinstance(kind, Rows))
-    formed: int = sum(
-        sum(p.numel() for p in layer.parameters() if p.requires_grad)
-        for node, layer in used.items()
-        if not (
-            type(layer) in layer_gradients.SMALL
-            or (type(layer) in layer_gradients.SMALL_FOR_VECTORS and len(_shape(node, kinds)) == 2)
-        )
-    )
-    formed += sum(
-        _numbers_of_steps(layer, _shape(node, kinds)[1])
-        for node, layer in used.items()
-        if isinstance(layer, nn.RNNBase)
-    )
-    return 2 * passed + formed
+    return 2 * passed + sum(_numbers_formed(layer, _shape(node, kinds)) for node, layer in used.items())
 
 
-def _numbers_of_steps(layer: nn.RNNBase, steps: int) -> int:
-    """Number of values that the steps of one record keep for their slopes, and of these slopes."""
-    return 4 * steps * sum(len(weight) for name, weight in layer.named_parameters() if name.startswith("weight_hh"))
+def _numbers_formed(layer: nn.Module, shape: torch.Size) -> int:
+    """Number of values in the gradients of one record that a layer's rule forms, and in the steps of a sequence."""
+    if type(layer) is nn.Embedding or (type(layer) is nn.Linear and len(shape) == 2):
+        return 0  # rows of its own words; or two vectors, whose product is never formed
+    formed: int = sum(p.numel() for p in layer.parameters() if p.requires_grad)
+    if isinstance(layer, nn.RNNBase):  # what each step keeps for its slopes, and these slopes
+        states = sum(len(weight) for name, weight in layer.named_parameters() if name.startswith("weight_hh"))
+        formed += 4 * shape[1] * states
+    return formed
 
 
 def _is_apart(runnable: fx.GraphModule, used: list[nn.Module]) -> bool:

@@ -190,5 +190,3 @@ RULES: dict[type[nn.Module], LayerRule] = {
     nn.Linear: _linear,
     nn.RNN: _recurrent,
 }
-#: Layers whose gradients need less than one number per record and parameter: always, or for one vector per record.
-SMALL, SMALL_FOR_VECTORS = (nn.Embedding,), (nn.Linear,)

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from ..named_tensors import Inputs
 from .base import MEMORY_ELSEWHERE, MOST, SingleNetEngine, chunk_size
 from .graph import Traced
 from .layer_gradients import RULES, Share
@@ -54,7 +55,7 @@ class LayeredEngine(SingleNetEngine):
             parameter.requires_grad_(False)
         self.most = chunk_size(room, traced.numbers, MOST)
 
-    def shares(self, inputs: torch.Tensor, targets: torch.Tensor) -> dict[str, Share]:
+    def shares(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, Share]:
         """Contributions of each record to each trained parameter."""
         self._seen: list[tuple[str, nn.Module, str, torch.Tensor, torch.Tensor]] = []
         loss = self.criterion(self.template(inputs), targets)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
+from ..named_tensors import Inputs, each
 from . import losses, operations
 from .base import Engine, clip_factors, which_finite
 from .refusals import altered
@@ -93,12 +94,14 @@ class LinearEngine(Engine):
         self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
 
     def add_clipped(
-        self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
+        self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
     ) -> None:
         seen = self._of_graph(inputs, targets) if self.sequence is None else self._of_sequence(inputs, targets)
         seen.sort(key=operator.itemgetter(0))
         tables, slopes = [a for _, a, _ in seen], [slope for _, _, slope in seen]
-        along, across = _lengths([*tables, *slopes], norms if self.wants_norms else None).square_().chunk(2)
+        unknown = [*tables, *slopes] if norms is None else [*tables[1:], *slopes]
+        lengths = norms_of(unknown) if norms is None else torch.cat([norms[None], norms_of(unknown)])
+        along, across = lengths.square_().chunk(2)
         # |δ|²·(|a|² + 1), of all layers together: one norm per record over all of its layers.
         whole = root_of_sum(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
         finite = which_finite(whole)
@@ -127,11 +130,11 @@ class LinearEngine(Engine):
                 slope = torch.bmm(slope, self._weights[layer])
         return found
 
-    def _of_graph(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[Seen]:
+    def _of_graph(self, inputs: Inputs, targets: torch.Tensor) -> list[Seen]:
         """Run the graph, and back-propagate by autograd."""
-        self._nets = len(inputs)
+        self._nets = len(targets)
         self._seen: list[Seen] = []
-        outputs = self.template(inputs.flatten(0, 1))
+        outputs = self.template(each(lambda rows: rows.flatten(0, 1), inputs))
         seen, self._seen = self._seen, []
         slope = losses.slope(self.criterion, outputs.detach(), targets.flatten(0, 1))
         slopes = torch.autograd.grad(outputs, [after for _, _, after in seen], slope, materialize_grads=True)
@@ -164,13 +167,6 @@ class LinearEngine(Engine):
         turned, bias = self._turned[i], self._biases[i]
         assert turned is not None
         return torch.bmm(inputs, turned) if bias is None else torch.baddbmm(bias, inputs, turned)
-
-
-def _lengths(tables: list[torch.Tensor], first: torch.Tensor | None) -> torch.Tensor:
-    """Norms of records in each table, shape (tables, M, B); those of the first table may be known."""
-    if first is None:
-        return norms_of(tables)
-    return torch.cat([first.unsqueeze(0), norms_of(tables[1:])])
 
 
 # --- sequences --------------------------------------------------------------------------------------------------------

@@ -50,8 +50,7 @@ class OfProbabilities(nn.Module):
 
     def forward(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """The loss."""
-        found: torch.Tensor = self.criterion(torch.log(outputs + torch.finfo(outputs.dtype).eps), targets)
-        return found
+        return self.criterion(torch.log(outputs + torch.finfo(outputs.dtype).eps), targets)
 
 
 def sums_over_records(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) -> bool:

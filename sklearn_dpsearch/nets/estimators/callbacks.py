@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -22,33 +20,25 @@ from ..optimizers import Scheduler
 WRITTEN = ("f_params", "f_optimizer", "f_criterion")
 
 
-@dataclass(frozen=True)
-class Callbacks:
-    """Requests made by the callbacks of a net."""
-
-    schedulers: tuple[Scheduler, ...] = ()
-    freezers: tuple[Freezer, ...] = ()
-    checkpoints: tuple[TrainEndCheckpoint, ...] = ()
-    progress: bool = False
-
-
-def sorted_out(given: Any) -> Callbacks:
-    """Callbacks, alone or with their names, by kind.
+def of_kind(given: Any, kind: type) -> list[Any]:
+    """Callbacks of one kind, among those of a net, alone or with their names.
 
     Raises
     ------
     LeakingEstimatorError
-        For any other callback, and for an allowed one that would act between the start and the end.
+        For a callback that is not allowed, and for an allowed one that would act between the start and the end.
     """
     found = [_alone(one) for one in ([] if given in (None, "disable") else given)]
     for callback in found:
         _check(callback)
-    return Callbacks(
-        tuple(_scheduler(callback) for callback in found if type(callback) is LRScheduler),
-        tuple(callback for callback in found if type(callback) is Freezer),
-        tuple(callback for callback in found if type(callback) is TrainEndCheckpoint),
-        any(type(callback) is ProgressBar for callback in found),
-    )
+    return [one for one in found if type(one) is kind]
+
+
+def schedulers(given: Any) -> list[Scheduler]:
+    """Schedules of the learning rate, among the callbacks of a net."""
+    return [
+        Scheduler(one._get_policy_cls(), one.kwargs, one.step_every == "batch") for one in of_kind(given, LRScheduler)
+    ]
 
 
 def _alone(given: Any) -> Any:
@@ -68,6 +58,11 @@ def _check(callback: Any) -> None:
         raise LeakingEstimatorError(
             "Found callback Freezer with at=, fn= or schedule=: a change during training could depend on what is seen "
             "there. Only Freezer(patterns), which freezes parameters before the first step, is possible."
+        )
+    if type(callback) is LRScheduler and callback._get_policy_cls() is ReduceLROnPlateau:
+        raise LeakingEstimatorError(
+            "Found callback LRScheduler with ReduceLROnPlateau: it would see losses without noise. Only LRScheduler "
+            "with a policy that does not look at losses is possible."
         )
     if type(callback) is TrainEndCheckpoint:
         _check_names(callback)
@@ -97,21 +92,11 @@ def _check_names(callback: TrainEndCheckpoint) -> None:
             )
 
 
-def _scheduler(callback: LRScheduler) -> Scheduler:
-    policy = callback._get_policy_cls()
-    if policy is ReduceLROnPlateau:
-        raise LeakingEstimatorError(
-            "Found callback LRScheduler with ReduceLROnPlateau: it would see losses without noise. Only LRScheduler "
-            "with a policy that does not look at losses is possible."
-        )
-    return Scheduler(policy, callback.kwargs, callback.step_every == "batch")
-
-
 # --- before the first step ------------------------------------------------------------------------------------------
 
 
-def freeze(module: nn.Module, freezers: Iterable[Freezer]) -> None:
-    """Freeze parameters by their names, for each ``Freezer``.
+def freeze(module: nn.Module, given: Any) -> None:
+    """Freeze parameters by their names, for each ``Freezer`` among the callbacks of a net.
 
     Raises
     ------
@@ -119,7 +104,7 @@ def freeze(module: nn.Module, freezers: Iterable[Freezer]) -> None:
         If a freezer finds no parameter, or none is left to train.
     """
     parameters = list(module.named_parameters())
-    for callback in freezers:
+    for callback in of_kind(given, Freezer):
         patterns = callback.patterns if isinstance(callback.patterns, (list, tuple)) else [callback.patterns]
         found = list(callback.filter_parameters(patterns, parameters))
         if not found:
@@ -135,9 +120,9 @@ def freeze(module: nn.Module, freezers: Iterable[Freezer]) -> None:
 # --- after the last step ----------------------------------------------------------------------------------------------
 
 
-def save(net: skorch.NeuralNet, checkpoints: Iterable[TrainEndCheckpoint]) -> None:
+def save(net: skorch.NeuralNet) -> None:
     """Write the trained net with its cost, and nothing else of the training."""
-    for callback in checkpoints:
+    for callback in of_kind(net.callbacks, TrainEndCheckpoint):
         for name in WRITTEN:
             path = _path(callback, getattr(callback, name))
             if path is not None:

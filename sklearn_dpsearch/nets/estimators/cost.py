@@ -11,15 +11,15 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from torch import nn
 
-from ...privacy import Guarantee, PrivacyError, compose, from_dict
+from ...privacy import PrivacyError, compose, from_dict
 from ...privacy.spent import Component, PrivacySpent
 from ...privacy.statement.release import Release
-from ..fingerprint import digest
+from ..resuming import digest
 from .settings import Settings
 
 #: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
@@ -35,6 +35,20 @@ FITTED = frozenset(
 NOTE = "_sklearn_dpsearch_spent"
 #: Note on a module: text, or a number and the statement itself if the statement cannot be written as text.
 Note: TypeAlias = str | tuple[str, PrivacySpent]
+
+
+def spent_of(model: Any) -> PrivacySpent:
+    """Cost that a fitted model states.
+
+    Raises
+    ------
+    AttributeError
+        Before it is fitted.
+    """
+    if "privacy_spent_" not in vars(model):
+        raise AttributeError(f"{type(model).__name__} has no attribute 'privacy_spent_' before it is fitted")
+    spent: PrivacySpent = vars(model)["privacy_spent_"]
+    return spent
 
 
 def state(net: Any, *spent: PrivacySpent) -> None:
@@ -68,11 +82,6 @@ def foreign_parameters(net: Any) -> tuple[str, ...]:
     return (f"{type(net).__name__}: parameters put into module_ from elsewhere hold nothing of the records.",)
 
 
-def total(settings: Settings, costs: Sequence[PrivacySpent]) -> Guarantee:
-    """Cost of the parameters after one more training."""
-    return compose(*(spent.guarantee for spent in costs), settings.guarantee)
-
-
 def check_units(costs: Sequence[PrivacySpent], unit: str) -> None:
     """Raise for parameters whose earlier cost is of another unit of privacy than that of a training."""
     for spent in costs:
@@ -85,19 +94,29 @@ def check_units(costs: Sequence[PrivacySpent], unit: str) -> None:
 
 def add_training(net: Any, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str], unit: str) -> None:
     """Add one training to the cost of the parameters of a net."""
-    before = tuple(component for spent in costs for component in spent.components)
-    assumed = [sentence for spent in costs for sentence in spent.assumptions]
     remember(net)
-    net.n_steps_ = settings.steps
-    net.noise_multiplier_ = settings.noise
-    spent = PrivacySpent(
-        guarantee=total(settings, costs),
+    net.n_steps_, net.noise_multiplier_ = settings.steps, settings.noise
+    number = 1 + sum(len(spent.components) for spent in costs)
+    own = PrivacySpent(
+        guarantee=settings.guarantee,
         delta=STATED_DELTA if net.target_delta is None else float(net.target_delta),
-        components=(*before, Component(name=f"training {len(before) + 1}", guarantee=settings.guarantee)),
-        assumptions=tuple(dict.fromkeys((*assumed, *net.privacy_assumptions(unit), *notes))),
+        components=(Component(name=f"training {number}", guarantee=settings.guarantee),),
+        assumptions=(*net.privacy_assumptions(unit), *notes),
         unit=unit,
     )
-    state(net, spent)
+    state(net, together([*costs, own], own.delta))
+
+
+def together(spent: Sequence[PrivacySpent], delta: float) -> PrivacySpent:
+    """Combine statements about the same parameters into one."""
+    check_units(spent, spent[-1].unit)
+    return PrivacySpent(
+        guarantee=compose(*(one.guarantee for one in spent)),
+        delta=delta,
+        components=tuple(component for one in spent for component in one.components),
+        assumptions=tuple(dict.fromkeys(text for one in spent for text in one.assumptions)),
+        unit=spent[-1].unit,
+    )
 
 
 def unfit(net: Any) -> None:
@@ -124,7 +143,12 @@ def put(module: nn.Module, notes: tuple[Note, ...]) -> None:
 
 def costs(module: nn.Module) -> list[PrivacySpent]:
     """Privacy cost of a module's parameters so far: one entry for each training, or search, that left a note."""
-    return costs_in(note for part in module.modules() for note in vars(part).get(NOTE, ()))
+    found: dict[str, PrivacySpent] = {}
+    for note in (note for part in module.modules() for note in vars(part).get(NOTE, ())):
+        token, spent = note if isinstance(note, tuple) else json.loads(note).values()
+        if token not in found:  # copies of a note count once
+            found[token] = spent if isinstance(spent, PrivacySpent) else _statement(spent)
+    return list(found.values())
 
 
 def _note_of(spent: PrivacySpent) -> Note:
@@ -137,31 +161,6 @@ def _note_of(spent: PrivacySpent) -> Note:
         return json.dumps({"token": token, "spent": _written(spent)})
     except PrivacyError:
         return (token, spent)
-
-
-def costs_in(notes: Iterable[Note]) -> list[PrivacySpent]:
-    """Costs that notes state; copies of a note count once."""
-    found: dict[str, PrivacySpent] = {}
-    for note in notes:
-        token, spent = note if isinstance(note, tuple) else json.loads(note).values()
-        if token not in found:
-            found[token] = spent if isinstance(spent, PrivacySpent) else _statement(spent)
-    return list(found.values())
-
-
-def together(spent: Sequence[PrivacySpent]) -> PrivacySpent:
-    """Combine several statements into one."""
-    if len(spent) == 1:
-        return spent[0]
-    if len({statement.unit for statement in spent}) > 1:
-        raise PrivacyError("Found parameters with costs for records and for persons, which do not add up.")
-    return PrivacySpent(
-        unit=spent[0].unit,
-        guarantee=compose(*(statement.guarantee for statement in spent)),
-        delta=spent[0].delta,
-        components=tuple(component for statement in spent for component in statement.components),
-        assumptions=tuple(dict.fromkeys(text for statement in spent for text in statement.assumptions)),
-    )
 
 
 @contextlib.contextmanager

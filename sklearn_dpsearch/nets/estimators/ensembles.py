@@ -7,7 +7,7 @@ import math
 import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,8 +16,9 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ...boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from ...boosting.base import GradientBoosting
 from ...boosting.estimators import log_chances
-from ...boosting.noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
+from ...boosting.noise import STATED_DELTA, TARGETS, CalibratedModel
 from ...data.labels import ClassWeights
 from ...data.persons import number_of_persons, persons_in
 from ...preprocessing import Schema
@@ -26,16 +27,12 @@ from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ..randomness import Seed
-from . import scaling
+from . import cost
+from .base import PLACES
 from .docstrings import documented
-from .frame_estimators import DPTabularClassifier, DPTabularRegressor
-from .joint_training import PLACES
-from .scaling import Array
-from .table_base import RATE
-from .table_targets import LogitClassifier
-
-if TYPE_CHECKING:
-    from typing import Self  # since Python 3.11
+from .frame_estimators import DPTabularClassifier, DPTabularRegressor, FrameNet
+from .table_base import RATE, LogitClassifier
+from .table_records import Array, Given
 
 #: Share of μ that each of the two models gets: their μ² add up. Rounded down.
 SHARE = math.nextafter(math.sqrt(0.5), 0.0)
@@ -107,7 +104,7 @@ class TabularEnsemble(CalibratedModel):
         "bounds_y": [None, tuple, list],
     }
     #: Net and boosting, the facts about the target that both take, and further arguments of the net.
-    _kinds: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]
+    _kinds: ClassVar[tuple[Callable[..., FrameNet], Callable[..., GradientBoosting]]]
     _facts: ClassVar[tuple[str, ...]]
     _of_net: ClassVar[dict[str, Any]] = {"sample_rate": RATE}
 
@@ -124,13 +121,7 @@ class TabularEnsemble(CalibratedModel):
     @property
     def privacy_spent_(self) -> PrivacySpent:
         """Cost of the fit, or of the search that released it; both models, which are released together, state it."""
-        try:
-            found: PrivacySpent = vars(self)["privacy_spent_"]
-        except KeyError:
-            raise AttributeError(
-                f"{type(self).__name__} has no attribute 'privacy_spent_' before it is fitted"
-            ) from None
-        return found
+        return cost.spent_of(self)
 
     @privacy_spent_.setter
     def privacy_spent_(self, spent: PrivacySpent) -> None:
@@ -161,7 +152,7 @@ class TabularEnsemble(CalibratedModel):
 
     def expecting(self, n: float) -> dict[str, Any]:
         """Parameters with which ``fit`` uses the public number ``n`` of records instead of counting them."""
-        return {"batch_size": self._models(1.0)[0].expecting(n)["batch_size"]}
+        return {"batch_size": RATE * n}
 
     def in_places(self, places: int) -> None:
         """Train the net of the next ``fit`` in this public number of places, as other nets do in a search."""
@@ -169,8 +160,7 @@ class TabularEnsemble(CalibratedModel):
 
     def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
         """Parameters for a guarantee, and for targets, under replace-one neighbours; None for other relations."""
-        found: dict[str, Any] | None = self._models(1.0)[0].under(neighboring)
-        return found
+        return self._models(1.0)[0].under(neighboring)
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
         """No parameter is worth searching: both models follow their defaults."""
@@ -179,13 +169,11 @@ class TabularEnsemble(CalibratedModel):
     @property
     def public_facts(self) -> dict[str, Any]:
         """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
-        found: dict[str, Any] = self._models(1.0)[1].public_facts
-        return found
+        return self._models(1.0)[1].public_facts
 
     def columns_read(self) -> list[str]:
         """One line for each column, as boosting reads it: ``age: number from 18 to 90, 72 bins``."""
-        lines: list[str] = self._models(1.0)[1].columns_read()
-        return lines
+        return self._models(1.0)[1].columns_read()
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
         """Make up records that fit the schema, for a dry run; they hold nothing about real records.
@@ -208,7 +196,7 @@ class TabularEnsemble(CalibratedModel):
     def _guarantee(self, mu: float) -> Guarantee:
         return compose(*(model.privacy_guarantee() for model in self._models(mu * SHARE)))
 
-    def _models(self, mu: float) -> tuple[Any, Any]:
+    def _models(self, mu: float) -> tuple[FrameNet, GradientBoosting]:
         """Net and boosting, unfitted, with a guarantee of ``mu`` each."""
         names = ("schema", "target", "neighboring", "random_state", "noise_seed", *self._facts)
         shared = {"target_mu": mu, **{name: getattr(self, name) for name in names}}
@@ -268,7 +256,7 @@ class TabularEnsemble(CalibratedModel):
         return self
 
 
-@documented()
+@documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularEnsembleClassifier(LogitClassifier, TabularEnsemble):
     """Classifier of data frames: the mean of a net and of boosting, each with half of the privacy.
@@ -305,7 +293,7 @@ class DPTabularEnsembleClassifier(LogitClassifier, TabularEnsemble):
         return log_chances(self.decision_function(X))
 
 
-@documented()
+@documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
     """Regressor of data frames: the mean of a net and of boosting, each with half of the privacy.
@@ -320,7 +308,7 @@ class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
 
     _kinds = (DPTabularRegressor, DPGradientBoostingRegressor)
     _facts = ("bounds_y",)
-    bounds_y: scaling.Given | None = None
+    bounds_y: Given | None = None
 
     def predict(self, X: Any) -> Array:
         """Predicted values, shape (n_samples,), inside ``bounds_y``."""

@@ -14,9 +14,8 @@ from ...preprocessing.schema import MOST_SHOWN
 from . import layers
 from .docstrings import documented
 from .layers import HiddenLayerSizes
-from .table_base import TableNet
+from .table_base import TableClassifier, TableNet, TableRegressor
 from .table_records import FrameRecords
-from .table_targets import TableClassifier, TableRegressor
 
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
@@ -112,7 +111,7 @@ class FrameNet(TableNet):
         return records.encoder.shapes(contrasts @ weights, noise, columns)
 
 
-@documented()
+@documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularClassifier(FrameNet, TableClassifier):
     """Classifier of data frames, trained with DP-SGD: a linear part and a perceptron, added up.
@@ -132,7 +131,7 @@ class DPTabularClassifier(FrameNet, TableClassifier):
     """
 
 
-@documented()
+@documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularRegressor(FrameNet, TableRegressor):
     """Regressor of data frames, trained with DP-SGD: a linear part and a perceptron, added up.

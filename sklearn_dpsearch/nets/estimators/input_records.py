@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,8 +20,7 @@ from ...data.columns import array_of
 from ...data.lists import is_list
 from ...data.rows import ChosenRows
 from ...errors import TrainingError
-from ..engines.made_up import made_up
-from ..named_tensors import Inputs, NamedTensors, each, taking
+from ..named_tensors import Inputs, each, tensors_of
 from ..randomness import global_torch_seed
 from ..records import CHECKED, HeldRecords, MappedRecords, ReadRecords, Records, converted, stays_in_file
 
@@ -53,7 +51,7 @@ def inputs_of(X: Any) -> Inputs:
     lengths = {name: len(part) for name, part in parts.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"Found inputs of different lengths, {lengths}; one row per record is needed in each.")
-    return NamedTensors(parts)
+    return parts
 
 
 def records_of(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode, device: Any) -> Records:
@@ -75,7 +73,7 @@ def records_of(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode
         raise ValueError("Found y=None with X that is no Dataset; the target of each record is needed.")
     if not stays_in_file(X, device):
         inputs, targets = taken(inputs_of(X)), encode(y)
-        check_lengths(len(inputs), len(targets))
+        check_lengths(len(tensors_of(inputs)[0]), len(targets))
         return HeldRecords(inputs=inputs, targets=targets)
     rows = X if isinstance(X, ChosenRows) else ChosenRows(X)
     row, targets = taken(row_of(rows)), encode(y)
@@ -221,7 +219,7 @@ def _held(source: Any) -> list[Any] | None:
 def tensors(item: Any) -> Inputs:
     """One record's input, or inputs by name, in single precision; integers stay integers."""
     if isinstance(item, Mapping):
-        return NamedTensors({str(name): _tensor(part) for name, part in item.items()})
+        return {str(name): _tensor(part) for name, part in item.items()}
     if isinstance(item, (tuple, list)) and any(getattr(part, "ndim", 0) for part in item):
         raise TrainingError(
             "Found several inputs of a record in a tuple or list. Return a dict with the names of forward's arguments."
@@ -255,8 +253,7 @@ class ForPrediction(torch.utils.data.Dataset):
     def __getitem__(self, number: int) -> tuple[Any, int]:
         found = self.source[number]
         alone = isinstance(self.source, SliceDataset) or not isinstance(found, (tuple, list)) or len(found) != 2
-        inputs = tensors(found if alone else found[0])
-        return inputs.tensors if isinstance(inputs, NamedTensors) else inputs, 0
+        return tensors(found if alone else found[0]), 0
 
 
 # --- trial of a module ------------------------------------------------------------------------------------------------
@@ -278,14 +275,3 @@ def check_names(module: nn.Module, names: Sequence[str]) -> None:
             f"Found inputs {sorted(names)} for {type(module).__name__}.forward, which takes "
             f"{[parameter.name for parameter in accepted]}. Name the inputs as its arguments."
         )
-
-
-def outputs_of(module: nn.Module, inputs: Inputs) -> torch.Tensor | None:
-    """Outputs on made-up records of the same kind; None if the module does not take them."""
-    rows = made_up(inputs, torch.empty(0))[0].to(next(module.parameters()).device)
-    try:
-        with torch.no_grad():
-            found = copy.deepcopy(taking(module, inputs)).eval()(rows)
-    except Exception:
-        return None
-    return found if isinstance(found, torch.Tensor) else None

@@ -9,31 +9,29 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from inspect import Parameter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import skorch
 import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
+from skorch.callbacks import ProgressBar, TrainEndCheckpoint
 from skorch.utils import to_tensor
 
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ..engines import losses
-from ..engines.engine_choice import separate
+from ..engines.engine_choice import made_up, outputs_of, separate
 from ..engines.refusals import refuse
-from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of
+from ..named_tensors import Inputs, each, names_of, taking, tensors_of
 from ..optimizers import Table, UpdateRule, check_known, table_of
 from ..randomness import global_torch_seed, sequence
 from ..records import ALONE, Records
 from . import callbacks, cost, step_size
 from .base import DPSGDEstimator
-from .input_records import ForPrediction, array, check_names, is_source, outputs_of, records_of, single
+from .input_records import ForPrediction, array, check_names, is_source, records_of, single
 from .settings import Settings
 from .step_size import StepSize
-
-if TYPE_CHECKING:
-    from typing import Self  # since Python 3.11
 
 #: Arguments of all nets.
 SHARED = [one for one in fields(DPSGDEstimator) if one.init]
@@ -139,7 +137,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                     f"Found {name}={getattr(self, name)!r}; only {name}={only!r} is possible: validation inside of a "
                     "fit, and what it prints, would use records without noise. Validate in a search, or on public data."
                 )
-        callbacks.sorted_out(self.callbacks)
+        callbacks.schedulers(self.callbacks)
         check_known(self.optimizer, self.get_params_for("optimizer"))
         losses.check_fits(self.criterion, self.outputs)
         check_keywords(self.module, self.get_params_for("module"))
@@ -153,7 +151,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     @property
     def writes_files(self) -> bool:
         """Return whether a fit writes its result to files, which candidates of a search must not."""
-        return bool(callbacks.sorted_out(self.callbacks).checkpoints)
+        return bool(callbacks.of_kind(self.callbacks, TrainEndCheckpoint))
 
     # --- skorch's own steps ----------------------------------------------------------------------------------------
 
@@ -228,10 +226,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _as_trained(self, values: Any) -> torch.Tensor:
         numbers = single(torch.as_tensor(values if torch.is_tensor(values) else np.array(values)))
-        found: torch.Tensor = to_tensor(
-            numbers if getattr(self, "takes_integers_", True) else numbers.float(), device=self.device
-        )
-        return found
+        return to_tensor(numbers if getattr(self, "takes_integers_", True) else numbers.float(), device=self.device)
 
     # --- parameters in files ------------------------------------------------------------------------------------------
 
@@ -264,7 +259,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             super().load_params(*args, **kwargs)
         if notes and notes[-1]:
             cost.put(self.module_, notes[-1])
-            self.__dict__["privacy_spent_"] = cost.together(cost.costs(self.module_))
+            found = cost.costs(self.module_)
+            self.__dict__["privacy_spent_"] = cost.together(found, found[0].delta) if len(found) > 1 else found[0]
             cost.remember(self)
 
     # --- assumptions -----------------------------------------------------------------------------------------------
@@ -336,23 +332,28 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _as_taken(self, inputs: Inputs) -> Inputs:
         """Convert inputs for the module, and note their public facts."""
-        if isinstance(inputs, NamedTensors):
-            check_names(self.module_, inputs.names)
+        if isinstance(inputs, dict):
+            check_names(self.module_, list(inputs))
         whole = any(not part.is_floating_point() for part in tensors_of(inputs))
-        self.takes_integers_ = whole and outputs_of(self.module_, inputs) is not None
-        self.input_names_ = inputs.names if isinstance(inputs, NamedTensors) else None
+        self.takes_integers_ = whole and self._outputs_like(inputs) is not None
+        self.input_names_ = names_of(inputs)
         self.history_ = None  # skorch's history would hold losses and batch sizes
         self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in tensors_of(inputs))
-        callbacks.freeze(self.module_, callbacks.sorted_out(self.callbacks).freezers)
+        callbacks.freeze(self.module_, self.callbacks)
         taken = inputs if self.takes_integers_ else each(torch.Tensor.float, inputs)
-        outputs = outputs_of(self.module_, taken)
+        outputs = self._outputs_like(taken)
         #: Shape of a record's outputs; None if made-up records do not tell it.
         self.output_shape_ = None if outputs is None else tuple(outputs.shape[1:])
         return taken
 
+    def _outputs_like(self, inputs: Inputs) -> torch.Tensor | None:
+        """Outputs on made-up records like these; None if the module does not take them."""
+        device, (rows, _) = next(self.module_.parameters()).device, made_up(inputs, torch.empty(0))
+        module = copy.deepcopy(taking(self.module_, names_of(inputs))).eval()
+        return outputs_of(module, each(lambda part: part.to(device), rows))
+
     def _in_training(self) -> torch.nn.Module:
-        names = getattr(self, "input_names_", None)
-        return self.module_ if names is None else ByName(self.module_, names)
+        return taking(self.module_, getattr(self, "input_names_", None))
 
     # --- hooks for each kind of target --------------------------------------------------------------------------------
 
@@ -378,7 +379,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _decay(self, settings: Settings) -> list[float]:
         """Shares of a derived step size: falling, unless a schedule is given."""
-        own = self.lr != "auto" or "optimizer__lr" in vars(self) or callbacks.sorted_out(self.callbacks).schedulers
+        own = self.lr != "auto" or "optimizer__lr" in vars(self) or callbacks.schedulers(self.callbacks)
         return step_size.shares("constant" if own else "linear", settings.steps)
 
     def get_params_for_optimizer(self, prefix: str, named_parameters: Any, **kwargs: Any) -> Any:
@@ -412,16 +413,16 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return UpdateRule.of(self._optimizer())
 
     def _schedule(self, settings: Settings) -> Table:
-        schedulers, per_epoch = callbacks.sorted_out(self.callbacks).schedulers, max(1, round(1 / settings.sample_rate))
+        schedulers, per_epoch = callbacks.schedulers(self.callbacks), max(1, round(1 / settings.sample_rate))
         if schedulers:
             return table_of(self._optimizer(), schedulers, settings.steps, per_epoch)
         return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 
     def _has_progress_bar(self) -> bool:
-        return callbacks.sorted_out(self.callbacks).progress
+        return bool(callbacks.of_kind(self.callbacks, ProgressBar))
 
     def _after_training(self) -> None:
-        callbacks.save(self, callbacks.sorted_out(self.callbacks).checkpoints)
+        callbacks.save(self)
 
 
 def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., None]:

@@ -9,15 +9,17 @@ import numpy as np
 import skorch
 import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import nn
 
+from ...data.columns import array_of
 from ..engines import losses
+from ..records import label_targets
 from .docstrings import documented
 from .input_records import array
-from .labels import encode, indicators
 from .skorch_base import SkorchNet, with_shared_arguments
 
 
-@documented()
+@documented
 class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
     """Classifier with a module of your own, trained with DP-SGD (Abadi et al. 2016).
 
@@ -53,12 +55,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
 
     @with_shared_arguments
     def __init__(
-        self,
-        module: Any,
-        *,
-        criterion: Any = torch.nn.CrossEntropyLoss,
-        classes: ArrayLike | None = None,
-        **kwargs: Any,
+        self, module: Any, *, criterion: Any = nn.CrossEntropyLoss, classes: ArrayLike | None = None, **kwargs: Any
     ) -> None:
         super().__init__(module, criterion=criterion, classes=classes, **kwargs)
 
@@ -78,7 +75,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
             )
 
     def _targets(self, y: Any) -> torch.Tensor:
-        return encode(y, np.asarray(self.classes))
+        return label_targets(y, np.asarray(self.classes))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each record."""
@@ -86,7 +83,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
         return found
 
 
-@documented()
+@documented
 class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
     """Regressor with a module of your own, trained with DP-SGD (Abadi et al. 2016).
 
@@ -105,7 +102,7 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
     outputs = "numbers"
 
     @with_shared_arguments
-    def __init__(self, module: Any, *, criterion: Any = torch.nn.MSELoss, **kwargs: Any) -> None:
+    def __init__(self, module: Any, *, criterion: Any = nn.MSELoss, **kwargs: Any) -> None:
         super().__init__(module, criterion=criterion, **kwargs)
 
     def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
@@ -146,7 +143,7 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
         self,
         module: Any,
         *,
-        criterion: Any = torch.nn.BCEWithLogitsLoss,
+        criterion: Any = nn.BCEWithLogitsLoss,
         classes: ArrayLike | None = None,
         threshold: float = 0.5,
         **kwargs: Any,
@@ -163,8 +160,13 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
     def _check_classes(self) -> None:
         """Raise for wrong names of labels."""
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
-@documented()
+
+@documented
 class DPNeuralNetBinaryClassifier(LogitPerLabel):
     """Binary classifier with a module that returns one logit, trained with DP-SGD (Abadi et al. 2016).
 
@@ -218,7 +220,7 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
             )
 
     def _targets(self, y: Any) -> torch.Tensor:
-        found = encode(y, self.classes_).float()
+        found = label_targets(y, self.classes_).float()
         return found if self.output_shape_ == () else found.unsqueeze(1)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -226,13 +228,8 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
         found: NDArray[Any] = self.classes_[(self.predict_proba(X)[:, 1] > self.threshold).astype(int)]
         return found
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
-
-@documented()
+@documented
 class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
     """A classifier whose records have several labels, or none, trained with DP-SGD (Abadi et al. 2016).
 
@@ -303,5 +300,20 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = tags.target_tags.two_d_labels = True
-        tags.classifier_tags.multi_class = False
         return tags
+
+
+def indicators(y: Any) -> torch.Tensor:
+    """Indicators of the labels of each record, shape (n, labels).
+
+    Raises
+    ------
+    ValueError
+        For values other than 0 and 1, or y without columns.
+    """
+    found = array_of(y, "y")
+    if found.ndim != 2:
+        raise ValueError(f"Expected y with a column for each label, shape (n_samples, n_labels), got {found.shape}.")
+    if found.dtype.kind not in "biuf" or not np.isin(found, (0, 1)).all():
+        raise ValueError("Expected y of 0 and 1: whether a record has each label (sklearn's MultiLabelBinarizer).")
+    return torch.from_numpy(found.astype(np.float32))

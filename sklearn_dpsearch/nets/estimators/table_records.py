@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 from torch import nn
 
 from ...data.columns import array_of, is_frame
 from ...data.rows import ChosenRows
 from ...preprocessing import Schema, TableEncoder
-from ...preprocessing.schema import EXAMPLE_OF_TARGET
-from ..records import CHECKED, HeldRecords, MappedRecords, stays_in_file
-from . import layers, scaling, step_size
-from .scaling import Bounds
+from ..records import CHECKED, HeldRecords, MappedRecords, converted, stays_in_file
+from . import layers, step_size
 from .settings import settings_of
 
 
@@ -51,7 +51,8 @@ class ArrayRecords:
         found = X if chosen else _table(X)
         validate_data(self.net, X.data if chosen else _named(X, found), reset=fresh, skip_check_array=True)
         if chosen:
-            scaling.check_finite(found)
+            for _, block in found.blocks(CHECKED):  # not the others
+                assert_all_finite(block, input_name="X")
         else:
             found = check_array(found, input_name="X", estimator=self.net)
         check_consistent_length(found, y)
@@ -61,10 +62,10 @@ class ArrayRecords:
     def given(self, X: Any, targets: torch.Tensor) -> HeldRecords | MappedRecords:
         """Inputs and targets for training, from checked records."""
         if not stays_in_file(X, self.net.device):
-            return HeldRecords(inputs=scaling.single_rows(X, self.bounds), targets=targets)
+            return HeldRecords(inputs=single_rows(X, self.bounds), targets=targets)
         return MappedRecords(
             rows=X,
-            convert=partial(scaling.single_block, bounds=self.bounds),
+            convert=partial(single_block, bounds=self.bounds),
             how=None if self.bounds is None else self.bounds.key,
             inputs=torch.zeros((1, X.shape[1])),
             targets=targets,
@@ -77,7 +78,7 @@ class ArrayRecords:
         X = check_array(found, input_name="X", estimator=self.net)
         self._check_bounds(X)
         for _, block in ChosenRows(X).blocks(CHECKED):
-            yield scaling.single_block(block, self.bounds)
+            yield single_block(block, self.bounds)
 
     def _check_bounds(self, X: NDArray[Any] | ChosenRows) -> None:
         bounds = self.bounds
@@ -124,15 +125,10 @@ class FrameRecords:
 
     def __init__(self, net: Any) -> None:
         self.net, self.of_classes = net, not isinstance(net, RegressorMixin)
-        self.whole = schema = Schema.of(net.schema)
-        #: Facts about the target that the schema states, by the names of parameters.
-        self.stated: dict[str, Any] = {}
-        if net.target is not None:
-            schema.check_target(net.target, EXAMPLE_OF_TARGET[not self.of_classes])
-            name, stated = ("classes", schema.classes) if self.of_classes else ("bounds_y", schema.bounds)
-            self.stated = {name: stated(net.target)}
-            schema = schema.without(net.target)
-        self.schema, self.encoder = schema, TableEncoder(schema, bins=net.bins, indicators=net.indicators)
+        self.whole = Schema.of(net.schema)
+        #: Features, and facts about the target that the schema states, by the names of parameters.
+        self.schema, self.stated = self.whole.split(net.target, numeric=not self.of_classes)
+        self.encoder = TableEncoder(self.schema, bins=net.bins, indicators=net.indicators)
         are_bins = self.encoder.are_bins
         #: Places of the encoder's outputs as inputs of the module: bins come last.
         self.order = np.argsort(are_bins, kind="stable")
@@ -158,7 +154,7 @@ class FrameRecords:
     def blocks(self, X: Any) -> Iterator[torch.Tensor]:
         """Inputs of the module for unchecked records, in blocks."""
         for block in self.encoder.blocks(X):
-            yield torch.from_numpy(scaling.to_single(block[:, self.order]))
+            yield torch.from_numpy(to_single(block[:, self.order]))
 
     # --- the module, and public facts about its gradients -----------------------------------------------------------
 
@@ -212,3 +208,117 @@ def _table(X: Any) -> Any:
             "your data: X.reshape(-1, 1) if it is one feature of many records, X.reshape(1, -1) if it is one record."
         )
     return found
+
+
+# --- public bounds ----------------------------------------------------------------------------------------------------
+
+
+Array: TypeAlias = NDArray[np.float64]
+#: Bounds in the user's form: (lower, upper), two numbers or two arrays with one number per feature.
+Given: TypeAlias = tuple[ArrayLike, ArrayLike]
+
+#: Share of the way from lower to upper that is mapped to 0 for amounts: on MNIST and digits better than 0 or 0.5.
+OF_AMOUNTS = 0.25
+#: Records scaled at once.
+BLOCK = 128
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Finite bounds, lower < upper: two numbers for all features, or two arrays of shape (n_features,).
+
+    Parameters
+    ----------
+    lower, upper : arrays
+    origin : float
+        Share of the way from lower to upper that is mapped to 0.
+    """
+
+    lower: Array
+    upper: Array
+    origin: float = 0.5
+
+    @classmethod
+    def of_features(cls, name: str, given: Given) -> Bounds:
+        """Bounds of features.
+
+        Two numbers >= 0 for all features suggest amounts of one kind (pixels, counts), most of them small. With 0 at
+        the middle of the bounds, most values would be far from 0, and all records long and alike.
+        """
+        found = cls.of(name, given)
+        amounts = found.lower.ndim == 0 and bool(found.lower >= 0)
+        return cls(found.lower, found.upper, OF_AMOUNTS if amounts else 0.5)
+
+    @classmethod
+    def of(cls, name: str, given: Given) -> Bounds:
+        """Bounds stated by an argument of this name.
+
+        Raises
+        ------
+        ValueError
+            If the argument states no valid bounds.
+        """
+        try:
+            lower, upper = (np.asarray(bound, dtype=float) for bound in given)
+        except (TypeError, ValueError):
+            raise ValueError(f"Found {name}={given!r}; (lower, upper) is needed, numbers or arrays.") from None
+        finite = np.isfinite(lower).all() and np.isfinite(upper).all()
+        if lower.shape != upper.shape or lower.ndim > 1 or not finite or np.any(lower >= upper):
+            raise ValueError(f"Found {name}={given!r}; finite bounds of one shape with lower < upper are needed.")
+        return cls(lower, upper)
+
+    @property
+    def key(self) -> tuple[bytes, bytes, float]:
+        """Key that is equal for bounds that scale alike."""
+        return self.lower.tobytes(), self.upper.tobytes(), self.origin
+
+    @property
+    def zero(self) -> Array:
+        """Values that are mapped to 0."""
+        return self.lower + self.origin * (self.upper - self.lower)
+
+    @property
+    def half(self) -> Array:
+        """Distances that are mapped to 1."""
+        return (self.upper - self.lower) / 2
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Values that the bounds themselves are mapped to."""
+        return -2.0 * self.origin, 2.0 * (1.0 - self.origin)
+
+    def scaled(self, values: Array) -> Array:
+        """Clip to the bounds and map to the limits."""
+        with np.errstate(over="ignore"):  # a warning could tell of a record
+            return np.clip((values - self.zero) / self.half, *self.limits)
+
+    def restored(self, values: Array) -> Array:
+        """Map back from [-1, 1] and clip to the bounds, in which all true values lie."""
+        return np.clip(values * self.half + self.zero, self.lower, self.upper)
+
+
+def single_rows(values: NDArray[Any] | ChosenRows, bounds: Bounds | None) -> torch.Tensor:
+    """Copy of records in single precision, scaled to the bounds if there are any."""
+    rows = values if isinstance(values, ChosenRows) else ChosenRows(values)
+    how = None if bounds is None else bounds.key
+    return converted(rows, how, torch.float32, lambda block, out: single_block(block, bounds, out), BLOCK)
+
+
+def single_block(block: NDArray[Any], bounds: Bounds | None, out: torch.Tensor | None = None) -> torch.Tensor:
+    """Scale a few records to the bounds, if there are any, in single precision: each by itself."""
+    out = torch.empty(block.shape, dtype=torch.float32) if out is None else out
+    if bounds is None:
+        return out.copy_(torch.from_numpy(to_single(block)))
+    half, shift = (torch.from_numpy(np.asarray(part)) for part in (bounds.half, -bounds.zero / bounds.half))
+    least, most = bounds.limits
+    # Double precision for a cache-sized block; for all records it would take three times their memory.
+    with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
+        scaled = torch.from_numpy(np.array(block, dtype=np.float64))
+    # Clipped after rounding, which keeps the order: the limits, multiples of 1/2, are exact in single precision.
+    return out.copy_(scaled.div_(half).add_(shift)).clamp_(least, most)
+
+
+def to_single(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Convert to single precision. Larger values become infinite, and the gradient of such a record is dropped."""
+    with np.errstate(over="ignore"):  # a warning could tell of a record
+        return values.astype(np.float32)

@@ -15,14 +15,13 @@ from opacus.layers import DPLSTM, DPMultiheadAttention
 from opacus.optimizers import DPOptimizer
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import base, graph, linear, losses, vmap
+from sklearn_dpsearch.nets.engines import base, graph, linear, losses, per_sample
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.engines.opacus import OpacusEngine
+from sklearn_dpsearch.nets.engines.per_sample import OpacusEngine, VmapEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN, norms_of
-from sklearn_dpsearch.nets.engines.vmap import VmapEngine
-from sklearn_dpsearch.nets.fingerprint import text_of
 from sklearn_dpsearch.nets.randomness import Secrets
 from sklearn_dpsearch.nets.records import Records
+from sklearn_dpsearch.nets.resuming import text_of
 from sklearn_dpsearch.nets.sampling import PoissonBatches
 from sklearn_dpsearch.nets.training import train
 
@@ -452,8 +451,8 @@ def test_the_engine_for_any_code_keeps_nothing_of_the_records(make):
 
 
 def test_memory_is_bounded_by_the_bytes_of_the_gradients():
-    assert VmapEngine(nn.Linear(2, 2), CROSS_ENTROPY, CPU).most == vmap.MOST_ON["cpu"]
+    assert VmapEngine(nn.Linear(2, 2), CROSS_ENTROPY, CPU).most == per_sample.MOST_ON["cpu"]
     wide = VmapEngine(nn.Linear(10_000, 2), CROSS_ENTROPY, CPU)
     assert base.LEAST < wide.most < 256
-    assert wide.most * 4 * wide.layout.trained <= vmap.MEMORY["cpu"]
+    assert wide.most * 4 * wide.layout.trained <= per_sample.MEMORY["cpu"]
     assert VmapEngine(nn.Linear(3_000_000, 1), CROSS_ENTROPY, CPU).most == base.LEAST

@@ -20,8 +20,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from sklearn_dpsearch.nets.engines import engine_choice
+from sklearn_dpsearch.nets.engines.base import Layout
 from sklearn_dpsearch.nets.engines.rounding import noise_factor, piece
-from sklearn_dpsearch.nets.layout import Layout
 from sklearn_dpsearch.nets.randomness import global_torch_seed
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 

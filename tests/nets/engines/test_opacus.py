@@ -16,7 +16,7 @@ from opacus.optimizers import DPOptimizer
 from torch import nn
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier
-from sklearn_dpsearch.nets.engines.opacus import OpacusEngine
+from sklearn_dpsearch.nets.engines.per_sample import OpacusEngine
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.training import train

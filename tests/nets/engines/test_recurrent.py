@@ -13,7 +13,7 @@ from torch import nn
 
 from sklearn_dpsearch.nets.engines import engine_choice, layered
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
-from sklearn_dpsearch.nets.engines.vmap import VmapEngine
+from sklearn_dpsearch.nets.engines.per_sample import VmapEngine
 from sklearn_dpsearch.nets.randomness import global_torch_seed
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 

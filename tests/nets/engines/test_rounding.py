@@ -13,7 +13,7 @@ from sklearn_dpsearch.nets.engines import graph, rounding
 from sklearn_dpsearch.nets.engines.base import Engine
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.engines.vmap import VmapEngine
+from sklearn_dpsearch.nets.engines.per_sample import VmapEngine
 from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.stack import Stack, noise_scale
 

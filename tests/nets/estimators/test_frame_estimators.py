@@ -244,5 +244,5 @@ def test_the_net_is_trained_as_a_graph_in_stacks():
     made = layers.wide_and_deep([7, 2], [4, 5, 2], torch.nn.ReLU, torch.Generator().manual_seed(0), from_linear=True)
     criterion = torch.nn.CrossEntropyLoss(reduction="sum")
     choice = choose(made, criterion, torch.randn(3, 7), torch.tensor([0, 1, 0]))
-    assert choice.stack_key(criterion) is not None
-    assert not choice.runs_own_code
+    assert choice.stack_key is not None
+    assert choice.assumptions == ()
