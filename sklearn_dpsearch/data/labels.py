@@ -39,23 +39,6 @@ def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.signedinteger]:
     return positions(y, classes).astype(np.min_scalar_type(-len(classes)))
 
 
-def declared_positions(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
-    """Place of each label among the declared ones, as small integers: there is one for each record.
-
-    Raises
-    ------
-    ValueError
-        For a label that was not declared.
-    """
-    found = class_codes(y, classes)
-    if np.any(found < 0):
-        raise ValueError(
-            f"Found labels in y that are not among the declared classes={classes.tolist()}. Declare every label that a "
-            "record could have."
-        )
-    return found
-
-
 def classes_in(y: NDArray[Any], declared: Any) -> NDArray[Any]:
     """Sorted classes: those that are declared, else those that occur, which are public then.
 

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._process import generators_kept
-from ..data.labels import as_array, declared_positions
+from ..data.labels import as_array, class_codes
 from ..data.rows import ChosenRows
 from ..errors import TrainingError
 from ..privacy._cached_property import cached_property
@@ -88,6 +88,13 @@ class Records(ABC):
     def norms(self) -> torch.Tensor | None:
         """Norms of the inputs, if known: a factor of every gradient of a first linear layer."""
         return None
+
+    @property
+    def may_lack_labels(self) -> bool:
+        """Return whether −1 may stand for a label, of a record that adds nothing."""
+        return not self.targets.is_floating_point() and (
+            len(self.targets) < len(self) or bool((self.targets < 0).any())
+        )
 
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions about the source of the records, as plain sentences."""
@@ -342,14 +349,14 @@ def _shown(kind: Inputs) -> str:
 
 
 def label_targets(y: Any, classes: np.ndarray) -> torch.Tensor:
-    """Position of each label among the declared ones.
+    """Position of each label among the declared ones, −1 for others: such a record adds nothing.
 
     Raises
     ------
     ValueError
-        For a label that was not declared.
+        For several labels of a record.
     """
     labels = as_array(y)
     if labels.ndim != 1:
         raise ValueError(f"Expected y with one label per record, shape (n_samples,), got shape {labels.shape}.")
-    return torch.from_numpy(declared_positions(labels, classes).astype(np.int64))
+    return torch.from_numpy(class_codes(labels, classes).astype(np.int64))

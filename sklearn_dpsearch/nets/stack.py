@@ -125,6 +125,7 @@ class Stack:
     ) -> None:
         self.engine, self.records, self.max_physical_batch = engine, records, max_physical_batch
         self.tell = tell
+        self.may_lack_labels = records.may_lack_labels
         self.device = device = records.device
         self.tasks = list(tasks)
         layout, modules = engine.layout, [task.module for task in tasks]
@@ -193,7 +194,10 @@ class Stack:
         bounds = (chunk < len(self.records)) * self.norms  # 0 in a row without a record: nothing is added
         known = self.records.norms if self.engine.wants_norms and len(self.records) else None
         norms = None if known is None else torch.take(known, chunk.clamp(max=len(known) - 1))
-        self.engine.add_clipped(*self.records.take(chunk), bounds, norms)
+        inputs, targets = self.records.take(chunk)
+        if self.may_lack_labels:
+            bounds, targets = bounds * (targets >= 0), targets.clamp(min=0)
+        self.engine.add_clipped(inputs, targets, bounds, norms)
 
     def _finish(self, t: int) -> None:
         """Take nets out that have taken all their steps."""

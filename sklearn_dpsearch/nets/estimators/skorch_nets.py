@@ -220,7 +220,8 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
             )
 
     def _targets(self, y: Any) -> torch.Tensor:
-        found = label_targets(y, self.classes_).float()
+        codes = label_targets(y, self.classes_)
+        found = torch.where(codes < 0, torch.nan, codes.float())
         return found if self.output_shape_ == () else found.unsqueeze(1)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -304,16 +305,16 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
 
 
 def indicators(y: Any) -> torch.Tensor:
-    """Indicators of the labels of each record, shape (n, labels).
+    """Indicators of the labels of each record, shape (n, labels); nan for values other than 0 and 1.
 
     Raises
     ------
     ValueError
-        For values other than 0 and 1, or y without columns.
+        For y without columns, and for columns that are no numbers.
     """
     found = array_of(y, "y")
     if found.ndim != 2:
         raise ValueError(f"Expected y with a column for each label, shape (n_samples, n_labels), got {found.shape}.")
-    if found.dtype.kind not in "biuf" or not np.isin(found, (0, 1)).all():
+    if found.dtype.kind not in "biuf":
         raise ValueError("Expected y of 0 and 1: whether a record has each label (sklearn's MultiLabelBinarizer).")
-    return torch.from_numpy(found.astype(np.float32))
+    return torch.from_numpy(np.where(np.isin(found, (0, 1)), found, np.nan).astype(np.float32))

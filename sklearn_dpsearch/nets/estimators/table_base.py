@@ -15,7 +15,7 @@ from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import unique_labels
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ...data.labels import ClassWeights, class_weights, classes_in, targets_in
@@ -438,6 +438,5 @@ class TableRegressor(RegressorMixin, TableNet):
         return nn.MSELoss(reduction="sum")
 
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
-        values = check_array(y, ensure_2d=False, dtype=np.float64)
         bounds = self._target_scale()
-        return torch.from_numpy(to_single(values if bounds is None else bounds.scaled(values))).unsqueeze(1)
+        return torch.from_numpy(to_single(y if bounds is None else bounds.scaled(y))).unsqueeze(1)

@@ -13,7 +13,6 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 from torch import nn
 
@@ -50,11 +49,8 @@ class ArrayRecords:
         chosen = isinstance(X, ChosenRows) and X.ndim == 2 and X.dtype.kind in "fiub" and len(X) > 0
         found = X if chosen else _table(X)
         validate_data(self.net, X.data if chosen else _named(X, found), reset=fresh, skip_check_array=True)
-        if chosen:
-            for _, block in found.blocks(CHECKED):  # not the others
-                assert_all_finite(block, input_name="X")
-        else:
-            found = check_array(found, input_name="X", estimator=self.net)
+        if not chosen:
+            found = check_array(found, input_name="X", estimator=self.net, ensure_all_finite=False)
         check_consistent_length(found, y)
         self._check_bounds(found)
         return found
