@@ -31,7 +31,7 @@ MAKE_GENERATORS = {
     "boosting/partitions.py": "a key for names of persons",
     "nets/records.py": "users' augmentation: each record with seeds of its own",
     # public, or made-up records
-    "nets/estimators/layers.py": "initial parameters",
+    "nets/estimators/table_base.py": "initial parameters",
     "nets/engines/engine_choice.py": "made-up records",
     "preprocessing/table_encoder.py": "made-up records",
     "search/_synthetic_records.py": "made-up records",

@@ -27,7 +27,7 @@ from ..data.columns import names_of
 from ..data.labels import targets_in
 from ..data.persons import persons_in
 from ..preprocessing import ColumnShape, Schema, TableEncoder
-from ..preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
+from ..preprocessing.schema import MOST_SHOWN
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
 from ..privacy._types import NEIGHBORING, Neighboring
@@ -170,10 +170,7 @@ class GradientBoosting(CalibratedModel):
     @property
     def public_facts(self) -> dict[str, Any]:
         """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
-        if self.target is None:
-            return {}
-        Schema.of(self.schema).check_target(self.target, EXAMPLE_OF_TARGET[isinstance(self, RegressorMixin)])
-        return self._facts_of(Schema.of(self.schema), self.target)
+        return self._split()[1]
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
         """Make up records that fit the schema, for a dry run; they hold nothing about real records.
@@ -218,12 +215,11 @@ class GradientBoosting(CalibratedModel):
                     f"{stated!r}. Leave one of them out."
                 )
 
+    def _split(self) -> tuple[Schema, dict[str, Any]]:
+        return Schema.of(self.schema).split(self.target, numeric=isinstance(self, RegressorMixin))
+
     def _features(self) -> Schema:
-        schema = Schema.of(self.schema)
-        if self.target is None:
-            return schema
-        schema.check_target(self.target, EXAMPLE_OF_TARGET[isinstance(self, RegressorMixin)])
-        return schema.without(self.target)
+        return self._split()[0]
 
     def _columns(self) -> CodedColumns:
         return CodedColumns(self._features(), int(self.max_bins))
@@ -430,11 +426,6 @@ class GradientBoosting(CalibratedModel):
     @abstractmethod
     def _from_init(self) -> tuple[ToOutputs, int]:
         """Answers of ``init`` ↦ outputs, and the number of outputs."""
-
-    @staticmethod
-    @abstractmethod
-    def _facts_of(schema: Schema, target: str) -> dict[str, Any]:
-        """Facts that the schema states about the target."""
 
     @abstractmethod
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any]]:

@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import unique_labels
 
 from ..data.labels import ClassWeights, class_weights, classes_in, declared_positions
-from ..preprocessing import Schema
 from .base import GradientBoosting
 from .capacity import OF_CLASSES, OF_NUMBERS
 from .losses import Array, BinaryLoss, Loss, SoftmaxLoss, SquaredLoss
@@ -181,10 +180,6 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         declared = self._declared("classes")
         class_weights(self.class_weight, None if declared is None else unique_labels(declared), zero=False)
 
-    @staticmethod
-    def _facts_of(schema: Schema, target: str) -> dict[str, Any]:
-        return {"classes": schema.classes(target)}
-
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any]]:
         self.classes_ = classes_in(y, self._declared("classes"))
         class_weights(self.class_weight, self.classes_, zero=False)
@@ -277,10 +272,6 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
                 f"Found bounds_y={self._declared('bounds_y')!r} and max_residual={self.max_residual!r}, for which "
                 "residuals are clipped at 0 in double precision. Give wider bounds, in another unit."
             )
-
-    @staticmethod
-    def _facts_of(schema: Schema, target: str) -> dict[str, Any]:
-        return {"bounds_y": schema.bounds(target)}
 
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any]]:
         lower, upper = bounds_of(self._declared("bounds_y"))

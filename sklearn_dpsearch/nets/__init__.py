@@ -47,33 +47,21 @@ __all__ = [
     "OpacusNet",
     "to_onnx",
 ]
-#: Names in each module, imported on demand: searches and users of diffprivlib need no torch.
+#: Module of each name that is no skorch net, imported on demand: searches and users of diffprivlib need no torch.
 _MODULES = {
-    "estimators.array_estimators": (
-        "DPLinearRegression",
-        "DPLogisticRegression",
-        "DPMLPClassifier",
-        "DPMLPRegressor",
-        "to_onnx",
-    ),
-    "estimators.ensembles": ("DPTabularEnsembleClassifier", "DPTabularEnsembleRegressor"),
-    "estimators.frame_estimators": ("DPTabularClassifier", "DPTabularRegressor"),
-    "estimators.skorch_nets": (
-        "DPNeuralNetBinaryClassifier",
-        "DPNeuralNetClassifier",
-        "DPNeuralNetMultiLabelClassifier",
-        "DPNeuralNetRegressor",
-    ),
-    "opacus_net": ("OpacusNet",),
+    "estimators.array_estimators": "DPLinearRegression DPLogisticRegression DPMLPClassifier DPMLPRegressor to_onnx",
+    "estimators.ensembles": "DPTabularEnsembleClassifier DPTabularEnsembleRegressor",
+    "estimators.frame_estimators": "DPTabularClassifier DPTabularRegressor",
+    "opacus_net": "OpacusNet",
 }
-_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return getattr(import_module(f".{_PLACES[name]}", __name__), name)
+        return getattr(import_module(f".{_PLACES.get(name, 'estimators.skorch_nets')}", __name__), name)
     except ModuleNotFoundError as error:
         if error.name in ("torch", "skorch", "opacus"):
             raise ModuleNotFoundError(

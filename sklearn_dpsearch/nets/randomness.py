@@ -40,9 +40,9 @@ class Secrets:
 
     def __init__(self, seed: Seed = None) -> None:
         source = sequence(seed)
-        self.coins = np.random.Generator(np.random.PCG64DXSM(_stream(source, "coins")))
-        self.rows = np.random.Generator(np.random.PCG64DXSM(_stream(source, "rows")))
-        self.turns = np.random.Generator(np.random.PCG64DXSM(_stream(source, "turns")))
+        self.coins, self.rows, self.turns = (
+            np.random.Generator(np.random.PCG64DXSM(_stream(source, name))) for name in ("coins", "rows", "turns")
+        )
         self._noise = np.random.Generator(np.random.SFC64(_stream(source, "noise")))
 
     def normals(self, out: torch.Tensor, scale: float = 1.0) -> None:

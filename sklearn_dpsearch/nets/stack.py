@@ -149,16 +149,13 @@ class Stack:
     def _run(self) -> None:
         total = max(task.steps for task in self.tasks)
         while self.tasks:
-            for batches in self._drawn(self._ahead(self.done)):
+            drawn = padded_batches(self.batches, self._ahead(self.done), len(self.records), self.rows)
+            for batches in torch.from_numpy(drawn).to(self.device):
                 self._step(batches, self.done)
                 self.done += 1
                 if self.done % math.ceil(total / LOOKS) == 0 or self.done == total:
                     self.tell(Stage("training", self.done, total))
             self._finish(self.done)
-
-    def _drawn(self, steps: int) -> torch.Tensor:
-        """Record numbers of the next batches, shape (steps, M, rows)."""
-        return torch.from_numpy(padded_batches(self.batches, steps, len(self.records), self.rows)).to(self.device)
 
     def _ahead(self, t: int) -> int:
         """Steps drawn at once: until the next net is done, within the memory allowed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -39,11 +40,6 @@ class WhileAnyone:
                     self._undo()
 
 
-def _to_same_threads() -> Callable[[], None]:
-    before = torch.get_num_threads()
-    return lambda: torch.set_num_threads(before)
-
-
 def _to_exact_arithmetic() -> Callable[[], None]:
     """Compute in full single precision, and on a GPU by algorithms that follow from shapes alone.
 
@@ -73,7 +69,7 @@ def _to_exact_arithmetic() -> Callable[[], None]:
         return undo.pop_all().close
 
 
-_same_threads = WhileAnyone(_to_same_threads)
+_same_threads = WhileAnyone(lambda: partial(torch.set_num_threads, torch.get_num_threads()))
 #: With fewer bits sums would move by more than the noise covers.
 _exact_arithmetic = WhileAnyone(_to_exact_arithmetic)
 

@@ -21,8 +21,6 @@ from .ranges import AUTO, ENCODER, LINEAR, LOG, DateRange, NumberRange, Range
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
-#: Entry of a target: the classes of a classifier, and the bounds of a regressor (True).
-EXAMPLE_OF_TARGET = {False: "[0, 1]", True: "(0, 100)"}
 #: Most listed values of a column that are shown where a model says how it reads a table.
 MOST_SHOWN = 6
 
@@ -156,13 +154,35 @@ class Schema(Mapping[str, Any]):
         found = json.loads(text)
         return cls({name: _with_dates(entry) for name, entry in found.items()} if isinstance(found, dict) else found)
 
-    def check_target(self, name: str, example: str) -> None:
-        """Raise for a target that the schema lacks; ``example`` is an entry for one."""
-        if name not in self.columns:
+    def split(self, target: str | None, *, numeric: bool) -> tuple[Self, dict[str, Any]]:
+        """Schema of the features, and the facts that this one states about the target.
+
+        Parameters
+        ----------
+        target : str or None
+            None: every column is a feature.
+        numeric : bool
+            Whether numbers are predicted.
+
+        Returns
+        -------
+        features : Schema
+        facts : dict
+            ``classes`` or ``bounds_y``, by the names of estimators' parameters.
+
+        Raises
+        ------
+        KeyError
+            For a target that the schema lacks.
+        """
+        if target is None:
+            return self, {}
+        if target not in self.columns:
             raise KeyError(
-                f"Found target={name!r}, and no column {name!r} in the schema of {list(self)}. Add {name!r}: {example} "
-                "to it, with what is publicly known of the target."
+                f"Found target={target!r}, and no column {target!r} in the schema of {list(self)}. Add {target!r}: "
+                f"{'(0, 100)' if numeric else '[0, 1]'} to it, with what is publicly known of the target."
             )
+        return self.without(target), {"bounds_y": self.bounds(target)} if numeric else {"classes": self.classes(target)}
 
     def _of(self, name: str) -> Column:
         if name not in self.columns:

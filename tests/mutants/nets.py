@@ -189,7 +189,7 @@ MUTANTS = {
         file="nets/estimators/settings.py",
         old='    if neighboring == "add_remove":\n        raise',
         new="    if False:\n        raise",
-        tests=("nets/estimators/test_settings.py::test_the_number_of_records_is_public",),
+        tests=("nets/estimators/test_array_estimators.py::test_the_number_of_records_is_public",),
         seen="Opacus#571, #819",
     ),
     "parameters forget what they cost": Mutant(
@@ -251,7 +251,7 @@ MUTANTS = {
         file="nets/resuming.py",
         old='"records": {"records": (text_of(records), "")},',
         new='"records": {"records": ("", "")},',
-        tests=("nets/test_same_training.py::test_noise_never_meets_other_records",),
+        tests=("nets/test_resuming.py::test_noise_never_meets_other_records",),
         seen="checkpoints that keep the state of generators",
     ),
     "a checkpoint that everybody can read": Mutant(

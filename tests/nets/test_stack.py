@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch")
+
 import torch
 
 from sklearn_dpsearch.nets.engines.base import Layout
@@ -148,3 +149,40 @@ def test_memory_grows_with_the_stack_by_little_more_than_parameters():
     tasks = [training(mlp(), seed=i) for i in range(4)]
     stack = Stack(tasks, LinearEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
     assert stack.trained.shape == stack.sums.shape == stack.gradients.shape == (4, layout.trained)
+
+
+# --- parameters in flat storage ---------------------------------------------------------------------------------------
+
+
+def test_layouts_hold_every_parameter_once_and_give_it_back():
+    net = Residual()
+    net.middle.weight.requires_grad_(False)
+    layout = Layout(net)
+    assert layout.trained + layout.frozen == sum(p.numel() for p in net.parameters())
+    row, frozen = (layout.read([net], CPU, flag)[0] for flag in (True, False))
+    for key, parameter in net.named_parameters():
+        torch.testing.assert_close(layout.view(key, row, frozen), parameter.detach(), rtol=0, atol=0)
+    other = Residual()
+    other.middle.weight.requires_grad_(False)
+    kept = other.middle.weight.detach().clone()
+    layout.write(row, other)
+    torch.testing.assert_close(other.last.weight, net.last.weight, rtol=0, atol=0)
+    torch.testing.assert_close(other.middle.weight.detach(), kept, rtol=0, atol=0)
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+def test_places_without_a_record_have_a_row():
+    """It adds exactly nothing, whatever lies there (``test_places_without_a_record_add_nothing``)."""
+    kept = records(4)
+    assert len(kept) == 4
+    inputs, targets = kept.take(torch.tensor([[0, 4], [4, 4]]))
+    assert (inputs.shape, targets.shape) == ((2, 2, 5), (2, 2))
+
+
+@pytest.mark.parametrize("features", [5, 256, 257, 784])
+def test_norms_of_records_are_those_of_the_rows_however_many_are_taken(features):
+    kept = records(3000, features)
+    expected = kept.inputs.double().norm(dim=1)
+    torch.testing.assert_close(kept.norms, expected, rtol=2e-6, atol=1e-15)

@@ -77,7 +77,7 @@ def choose(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: tor
     rows, labels = made_up(inputs, targets)
     sequence = linear.structure(module) if isinstance(rows, torch.Tensor) and rows.dim() == 2 else None
     rows = each(lambda values: values.to(device), rows)
-    outputs = _outputs(module if sequence is not None else copy.deepcopy(module), rows)
+    outputs = outputs_of(in_training(module if sequence is not None else copy.deepcopy(module)), rows)
     targets = labels_for(outputs, labels.to(device))
     if outputs is not None:
         losses.check_outputs(criterion, outputs)
@@ -109,12 +109,12 @@ def _graph(module: nn.Module, rows: Inputs, outputs: torch.Tensor | None) -> tup
     return traced, "the loss is not one that is known"
 
 
-def _outputs(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
-    """Outputs on made-up records; None if the code takes no batch."""
+def outputs_of(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
+    """Outputs on made-up records; None if the module does not take them as a batch."""
     try:
         with torch.no_grad(), global_torch_seed(0):
-            outputs = in_training(module)(rows)
-    except Exception:  # the third way raises the explaining error
+            outputs = module(rows)
+    except Exception:  # where an output is needed, the third way raises the explaining error
         return None
     return outputs if isinstance(outputs, torch.Tensor) else None
 

@@ -99,7 +99,9 @@ class LinearEngine(Engine):
         seen = self._of_graph(inputs, targets) if self.sequence is None else self._of_sequence(inputs, targets)
         seen.sort(key=operator.itemgetter(0))
         tables, slopes = [a for _, a, _ in seen], [slope for _, _, slope in seen]
-        along, across = _lengths([*tables, *slopes], norms if self.wants_norms else None).square_().chunk(2)
+        unknown = [*tables, *slopes] if norms is None else [*tables[1:], *slopes]
+        lengths = norms_of(unknown) if norms is None else torch.cat([norms[None], norms_of(unknown)])
+        along, across = lengths.square_().chunk(2)
         # |δ|²·(|a|² + 1), of all layers together: one norm per record over all of its layers.
         whole = root_of_sum(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
         finite = which_finite(whole)
@@ -165,13 +167,6 @@ class LinearEngine(Engine):
         turned, bias = self._turned[i], self._biases[i]
         assert turned is not None
         return torch.bmm(inputs, turned) if bias is None else torch.baddbmm(bias, inputs, turned)
-
-
-def _lengths(tables: list[torch.Tensor], first: torch.Tensor | None) -> torch.Tensor:
-    """Norms of records in each table, shape (tables, M, B); those of the first table may be known."""
-    if first is None:
-        return norms_of(tables)
-    return torch.cat([first.unsqueeze(0), norms_of(tables[1:])])
 
 
 # --- sequences --------------------------------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ _ALONG: dict[str, OperationRule] = {
     "chunk": along("chunks", "dim"),
     "split": along("split_size_or_sections", "dim"),
     "unbind": along("dim"),
+    "unflatten": along("dim", "sizes"),
     "squeeze": rules.squeeze,
     "narrow": along("dim", "start", "length"),
     "select": along("dim", "index"),
@@ -69,7 +70,6 @@ _SHAPES: dict[str, OperationRule] = {
     "stack": partial(rules.cat, new=1),
     "swapaxes": rules.transpose,
     "transpose": rules.transpose,
-    "unflatten": rules.unflatten,
     "unsqueeze": rules.unsqueeze,
 }
 _FUNCTIONAL: dict[str, OperationRule] = {
@@ -142,8 +142,8 @@ _LAYERS: dict[str, OperationRule] = {
     "FeatureAlphaDropout": rules.of_rank(3),
     "Flatten": lambda layer, value: rules.flatten(value, layer.start_dim, layer.end_dim),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), rules.recurrent),
-    **dict.fromkeys(("LayerNorm", "RMSNorm"), rules.over_last),
-    "Unflatten": lambda layer, value: rules.unflatten(value, layer.dim, tuple(layer.unflattened_size)),
+    **dict.fromkeys(("LayerNorm", "RMSNorm"), lambda layer, value: rules.layer_norm(value, layer.normalized_shape)),
+    "Unflatten": lambda layer, value: _ALONG["unflatten"](value, layer.dim, tuple(layer.unflattened_size)),
 }
 #: Layers of PyTorch, by exact type ↦ rule.
 LAYERS: dict[type[nn.Module], OperationRule] = {

@@ -7,6 +7,7 @@ record raises.
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,7 +51,7 @@ class VmapEngine(SingleNetEngine):
         self.own_code = own_code
         for layer in self.template.modules():
             if type(layer) is nn.GRU or type(layer) is nn.RNN:
-                vars(layer)["forward"] = _Started(type(layer), layer)
+                layer.forward = functools.partial(_with_own_states, layer)  # copied with its layer
         for parameter in self.template.parameters():
             parameter.requires_grad_(False)  # gradients come from torch.func alone, and none is left on a module
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE)
@@ -76,25 +77,13 @@ class VmapEngine(SingleNetEngine):
         return copy.deepcopy(self.template, memo), copy.deepcopy(self.criterion)
 
 
-class _Started:
-    """``forward`` of a recurrent layer with an initial state per record (``vmap`` cannot write into a shared one).
-
-    Parameters
-    ----------
-    kind : type
-    layer : Module
-    """
-
-    def __init__(self, kind: type[nn.Module], layer: nn.RNNBase) -> None:
-        self.kind, self.layer = kind, layer
-
-    def __call__(self, inputs: torch.Tensor, state: torch.Tensor | None = None) -> Any:
-        layer = self.layer
-        if state is None:
-            records = (inputs.shape[0 if layer.batch_first else 1],) if inputs.dim() == 3 else ()
-            layers = layer.num_layers * (1 + layer.bidirectional)
-            state = inputs.new_zeros((layers, *records, layer.hidden_size))
-        return self.kind.forward(layer, inputs, state)
+def _with_own_states(layer: nn.RNNBase, inputs: torch.Tensor, state: torch.Tensor | None = None) -> Any:
+    """Run a recurrent layer with an initial state per record: ``vmap`` cannot write into a shared one."""
+    if state is None:
+        records = (inputs.shape[0 if layer.batch_first else 1],) if inputs.dim() == 3 else ()
+        layers = layer.num_layers * (1 + layer.bidirectional)
+        state = inputs.new_zeros((layers, *records, layer.hidden_size))
+    return type(layer).forward(layer, inputs, state)
 
 
 # --- Opacus -----------------------------------------------------------------------------------------------------------

@@ -249,12 +249,6 @@ def reshape(value: object, *shape: object) -> None:
         needs(first == -1 and whole, "a shape that mixes records; write x.flatten(1) or x.view(len(x), ...)")
 
 
-def unflatten(value: object, dim: object, sizes: object) -> None:
-    """One dimension in several."""
-    within(dim, rows(value, 2).rank)
-    plain(sizes)
-
-
 def turned(value: object) -> Rows | Turned:
     """Records moved into the second dimension, or back into the first."""
     return value.rows if isinstance(value, Turned) else Turned(rows(value, 2))
@@ -277,11 +271,6 @@ def transpose(value: object, first: object, second: object) -> Rows | Turned | N
         return turned(value)
     dims_within((first, second), rows(value, 2).rank)
     return None
-
-
-def transpose_last(value: object) -> None:
-    """The last two dimensions exchanged."""
-    rows(value, 3)
 
 
 def squeeze(value: object, dim: object) -> None:
@@ -426,7 +415,7 @@ def attribute(value: object, name: str) -> Shape | _Property | int | None:
     if name in ("device", "dtype"):
         return PROPERTY
     if name == "mT":
-        transpose_last(value)
+        rows(value, 3)
         return None
     needs(name in ("shape", "ndim"), f"an attribute .{name}")
     return Shape(found) if name == "shape" else found.rank
@@ -461,11 +450,6 @@ def embedding(layer: nn.Embedding, value: object) -> None:
     needs(layer.max_norm is None, "Embedding(max_norm=...), which changes parameters")
     needs(not layer.scale_grad_by_freq, "Embedding(scale_grad_by_freq=True), which counts over the batch")
     needs(not layer.sparse, "Embedding(sparse=True)")
-
-
-def over_last(layer: nn.LayerNorm, value: object) -> None:
-    """Normalisation over the last dimensions."""
-    needs(rows(value).rank > len(layer.normalized_shape), "normalisation over the records")
 
 
 def recurrent(layer: nn.RNNBase, value: object, start: object = ()) -> Several:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,8 +20,7 @@ from ...data.columns import array_of
 from ...data.lists import is_list
 from ...data.rows import ChosenRows
 from ...errors import TrainingError
-from ..engines.engine_choice import made_up
-from ..named_tensors import Inputs, each, names_of, taking, tensors_of
+from ..named_tensors import Inputs, each, tensors_of
 from ..randomness import global_torch_seed
 from ..records import CHECKED, HeldRecords, MappedRecords, ReadRecords, Records, converted, stays_in_file
 
@@ -277,14 +275,3 @@ def check_names(module: nn.Module, names: Sequence[str]) -> None:
             f"Found inputs {sorted(names)} for {type(module).__name__}.forward, which takes "
             f"{[parameter.name for parameter in accepted]}. Name the inputs as its arguments."
         )
-
-
-def outputs_of(module: nn.Module, inputs: Inputs) -> torch.Tensor | None:
-    """Outputs on made-up records of the same kind; None if the module does not take them."""
-    rows = each(lambda part: part.to(next(module.parameters()).device), made_up(inputs, torch.empty(0))[0])
-    try:
-        with torch.no_grad():
-            found = copy.deepcopy(taking(module, names_of(inputs))).eval()(rows)
-    except Exception:
-        return None
-    return found if isinstance(found, torch.Tensor) else None

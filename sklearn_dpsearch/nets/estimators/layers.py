@@ -13,11 +13,8 @@ import numbers
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import nn
-
-from ..randomness import Seed, sequence
 
 #: Accepted arguments.
 HiddenLayerSizes = int | Sequence[int] | Literal["auto"]
@@ -37,11 +34,6 @@ BESIDE_BINS, BESIDE_BINS_FOR_NUMBERS = (32,), (128, 64, 32)
 FROM_FOR_NUMBERS = 10_000
 #: n·μ from which there are hidden layers beside a linear part: for classes, and for numbers.
 SUPPORTED, SUPPORTED_FOR_NUMBERS = 10_000, 1_000
-
-
-def generator_of(random_state: Seed) -> torch.Generator:
-    """Generator of initial parameters, which are public."""
-    return torch.Generator().manual_seed(int(sequence(random_state).generate_state(1, np.uint64)[0] >> 1))
 
 
 def zero(fan_in: int, fan_out: int) -> nn.Linear:

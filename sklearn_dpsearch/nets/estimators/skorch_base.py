@@ -21,7 +21,7 @@ from skorch.utils import to_tensor
 
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ..engines import losses
-from ..engines.engine_choice import separate
+from ..engines.engine_choice import made_up, outputs_of, separate
 from ..engines.refusals import refuse
 from ..named_tensors import Inputs, each, names_of, taking, tensors_of
 from ..optimizers import Table, UpdateRule, check_known, table_of
@@ -29,7 +29,7 @@ from ..randomness import global_torch_seed, sequence
 from ..records import ALONE, Records
 from . import callbacks, cost, step_size
 from .base import DPSGDEstimator
-from .input_records import ForPrediction, array, check_names, is_source, outputs_of, records_of, single
+from .input_records import ForPrediction, array, check_names, is_source, records_of, single
 from .settings import Settings
 from .step_size import StepSize
 
@@ -335,16 +335,22 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if isinstance(inputs, dict):
             check_names(self.module_, list(inputs))
         whole = any(not part.is_floating_point() for part in tensors_of(inputs))
-        self.takes_integers_ = whole and outputs_of(self.module_, inputs) is not None
+        self.takes_integers_ = whole and self._outputs_like(inputs) is not None
         self.input_names_ = names_of(inputs)
         self.history_ = None  # skorch's history would hold losses and batch sizes
         self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in tensors_of(inputs))
         callbacks.freeze(self.module_, self.callbacks)
         taken = inputs if self.takes_integers_ else each(torch.Tensor.float, inputs)
-        outputs = outputs_of(self.module_, taken)
+        outputs = self._outputs_like(taken)
         #: Shape of a record's outputs; None if made-up records do not tell it.
         self.output_shape_ = None if outputs is None else tuple(outputs.shape[1:])
         return taken
+
+    def _outputs_like(self, inputs: Inputs) -> torch.Tensor | None:
+        """Outputs on made-up records like these; None if the module does not take them."""
+        device, (rows, _) = next(self.module_.parameters()).device, made_up(inputs, torch.empty(0))
+        module = copy.deepcopy(taking(self.module_, names_of(inputs))).eval()
+        return outputs_of(module, each(lambda part: part.to(device), rows))
 
     def _in_training(self) -> torch.nn.Module:
         return taking(self.module_, getattr(self, "input_names_", None))

@@ -160,6 +160,11 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
     def _check_classes(self) -> None:
         """Raise for wrong names of labels."""
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
 
 @documented()
 class DPNeuralNetBinaryClassifier(LogitPerLabel):
@@ -222,11 +227,6 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
         """The label of each record."""
         found: NDArray[Any] = self.classes_[(self.predict_proba(X)[:, 1] > self.threshold).astype(int)]
         return found
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
 
 @documented()
@@ -300,7 +300,6 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = tags.target_tags.two_d_labels = True
-        tags.classifier_tags.multi_class = False
         return tags
 
 

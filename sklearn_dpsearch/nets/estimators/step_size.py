@@ -66,10 +66,6 @@ class StepRule:
         """Standard deviation of the noise in each weight at the end."""
         return self.noise / math.sqrt(bound)
 
-    def longest_step(self, bound: float) -> float:
-        """Longest step for clipping norm 1."""
-        return min(self.reach / bound, self.longest)
-
     def unclipped(self, settings: Settings, expected_batch_size: float, decay: Sequence[float], bound: float) -> float:
         """Initial step size of SGD for clipping norm 1, without momentum.
 
@@ -83,7 +79,7 @@ class StepRule:
             Bound on the norm of a record.
         """
         per_step = settings.noise * math.hypot(*decay) / expected_batch_size  # noise in a weight for a step size of 1
-        return min(self.noise_allowed(bound) / per_step, self.longest_step(bound))
+        return min(self.noise_allowed(bound) / per_step, self.reach / bound, self.longest)
 
     def for_sgd(
         self, settings: Settings, expected_batch_size: float, decay: Sequence[float], bound: float, momentum: float
@@ -151,22 +147,6 @@ def likely_norm(n_features: int) -> float:
     Between 1, one feature alone, and the bound, all features at their ends, by the geometric mean.
     """
     return math.sqrt(bound_on_norm(n_features))
-
-
-def noise_in_weight(in_gradient: float, step: float, decay: Sequence[float], momentum: float) -> float:
-    """Standard deviation of the noise that a training with SGD adds to each weight, if no curvature takes it back.
-
-    Parameters
-    ----------
-    in_gradient : float
-        Standard deviation of the noise in each entry of a mean gradient.
-    step : float
-        Initial step size.
-    decay : sequence of float
-        Factor on the step size at each step.
-    momentum : float
-    """
-    return step * in_gradient * math.hypot(*decay) / (1.0 - momentum)
 
 
 # --- search space -----------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from torch import nn
 from ...data.labels import ClassWeights, class_weights, classes_in, targets_in
 from ...preprocessing import TableEncoder
 from ..optimizers import Table, UpdateRule
+from ..randomness import sequence
 from ..records import Records, label_targets
 from ..sampling import RecordsOfPersons
 from ..stack import TrainingTask
@@ -178,7 +179,8 @@ class TableNet(DPSGDEstimator):
             self.weight_noise_: float | None = 0.0
             self.hidden_layer_sizes_ = records.hidden_by_rule(n) if own is None else own
             activation = layers.ACTIVATIONS[getattr(self, "activation", "identity")]
-            generator = layers.generator_of(self.random_state)
+            seed = int(sequence(self.random_state).generate_state(1, np.uint64)[0] >> 1)
+            generator = torch.Generator().manual_seed(seed)  # of initial parameters, which are public
             self.module_ = records.module(self.hidden_layer_sizes_, self._n_outputs(), activation, generator)
         return replace(records.given(X, targets), persons=persons)
 
@@ -195,13 +197,10 @@ class TableNet(DPSGDEstimator):
         """Add this training to the noise in the weights."""
         before, self.weight_noise_ = self.weight_noise_, None
         if before is not None and self._uses_sgd():
-            added = step_size.noise_in_weight(
-                task.noise_multiplier * task.max_grad_norm / task.expected_batch_size,
-                self.learning_rate_init_,
-                self._decay(settings),
-                self.momentum,
-            )
-            self.weight_noise_ = math.hypot(before, added)
+            # Of each mean gradient, times its step; no curvature takes it back (docs/theory/step_size.md).
+            in_gradient = task.noise_multiplier * task.max_grad_norm / task.expected_batch_size
+            steps = self.learning_rate_init_ * in_gradient * math.hypot(*self._decay(settings))
+            self.weight_noise_ = math.hypot(before, steps / (1.0 - self.momentum))
 
     def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
         records, decay = self._form, self._decay(settings)

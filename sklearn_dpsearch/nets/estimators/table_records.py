@@ -20,7 +20,6 @@ from torch import nn
 from ...data.columns import array_of, is_frame
 from ...data.rows import ChosenRows
 from ...preprocessing import Schema, TableEncoder
-from ...preprocessing.schema import EXAMPLE_OF_TARGET
 from ..records import CHECKED, HeldRecords, MappedRecords, converted, stays_in_file
 from . import layers, step_size
 from .settings import settings_of
@@ -52,7 +51,8 @@ class ArrayRecords:
         found = X if chosen else _table(X)
         validate_data(self.net, X.data if chosen else _named(X, found), reset=fresh, skip_check_array=True)
         if chosen:
-            check_finite(found)
+            for _, block in found.blocks(CHECKED):  # not the others
+                assert_all_finite(block, input_name="X")
         else:
             found = check_array(found, input_name="X", estimator=self.net)
         check_consistent_length(found, y)
@@ -125,15 +125,10 @@ class FrameRecords:
 
     def __init__(self, net: Any) -> None:
         self.net, self.of_classes = net, not isinstance(net, RegressorMixin)
-        self.whole = schema = Schema.of(net.schema)
-        #: Facts about the target that the schema states, by the names of parameters.
-        self.stated: dict[str, Any] = {}
-        if net.target is not None:
-            schema.check_target(net.target, EXAMPLE_OF_TARGET[not self.of_classes])
-            name, stated = ("classes", schema.classes) if self.of_classes else ("bounds_y", schema.bounds)
-            self.stated = {name: stated(net.target)}
-            schema = schema.without(net.target)
-        self.schema, self.encoder = schema, TableEncoder(schema, bins=net.bins, indicators=net.indicators)
+        self.whole = Schema.of(net.schema)
+        #: Features, and facts about the target that the schema states, by the names of parameters.
+        self.schema, self.stated = self.whole.split(net.target, numeric=not self.of_classes)
+        self.encoder = TableEncoder(self.schema, bins=net.bins, indicators=net.indicators)
         are_bins = self.encoder.are_bins
         #: Places of the encoder's outputs as inputs of the module: bins come last.
         self.order = np.argsort(are_bins, kind="stable")
@@ -321,12 +316,6 @@ def single_block(block: NDArray[Any], bounds: Bounds | None, out: torch.Tensor |
         scaled = torch.from_numpy(np.array(block, dtype=np.float64))
     # Clipped after rounding, which keeps the order: the limits, multiples of 1/2, are exact in single precision.
     return out.copy_(scaled.div_(half).add_(shift)).clamp_(least, most)
-
-
-def check_finite(rows: ChosenRows) -> None:
-    """Raise scikit-learn's error for NaN and infinity among the chosen rows; other rows are not read."""
-    for _, block in rows.blocks(CHECKED):
-        assert_all_finite(block, input_name="X")
 
 
 def to_single(values: NDArray[Any]) -> NDArray[np.float32]:
