@@ -38,18 +38,7 @@ from sklearn_dpsearch.privacy import (
 from sklearn_dpsearch.privacy.guarantees.least_noise import gaussian_target
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 
-rng = np.random.default_rng(0)
-X = rng.normal(size=(120, 4))
-y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
-
-
-class Small(nn.Module):
-    def __init__(self, width=6):
-        super().__init__()
-        self.first, self.last = nn.Linear(4, width), nn.Linear(width, 2)
-
-    def forward(self, inputs):
-        return self.last(torch.relu(self.first(inputs)))
+from .user_nets import Small, X, y
 
 
 def net(module=Small, **changed):

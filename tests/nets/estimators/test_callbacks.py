@@ -16,32 +16,13 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from skorch.callbacks import Checkpoint, Freezer, Initializer, LoadInitState, ProgressBar, TrainEndCheckpoint, Unfreezer
-from torch import nn
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.nets import DPNeuralNetClassifier, stack
+from sklearn_dpsearch.nets import stack
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError
 
 from ..toys import Untouchable, flat
-
-rng = np.random.default_rng(0)
-X = rng.normal(size=(120, 4))
-y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
-
-
-class Small(nn.Module):
-    def __init__(self, width=6):
-        super().__init__()
-        self.first, self.last = nn.Linear(4, width), nn.Linear(width, 2)
-
-    def forward(self, inputs):
-        return self.last(torch.relu(self.first(inputs)))
-
-
-def net(module=Small, **changed):
-    arguments = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "classes": [0, 1], "lr": 0.5, **changed}
-    return DPNeuralNetClassifier(module, **arguments)
-
+from ..user_nets import X, net, y
 
 # --- Freezer ----------------------------------------------------------------------------------------------------------
 

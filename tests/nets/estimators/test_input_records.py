@@ -18,26 +18,17 @@ from torch import nn
 from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.nets import DPNeuralNetClassifier
 from sklearn_dpsearch.nets.estimators import input_records
 from sklearn_dpsearch.nets.records import ReadRecords
 from sklearn_dpsearch.privacy import PrivacyError
 
-from ..toys import flat
+from .. import user_nets
+from ..user_nets import Small, net, parameters, y
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(120, 4)).astype(np.float32)
-y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
+
+X = user_nets.X.astype(np.float32)
 words = rng.integers(0, 6, (120, 3))
-
-
-class Small(nn.Module):
-    def __init__(self, width=6, outputs=2, dropout=0.0):
-        super().__init__()
-        self.first, self.last, self.dropout = nn.Linear(4, width), nn.Linear(width, outputs), nn.Dropout(dropout)
-
-    def forward(self, inputs):
-        return self.last(self.dropout(torch.relu(self.first(inputs))))
 
 
 class Both(nn.Module):
@@ -69,17 +60,8 @@ class Named(Rows):
         return {"values": self.inputs[number], "words": words[number]}, self.targets[number]
 
 
-def net(module=Small, **changed):
-    arguments = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "classes": [0, 1], "lr": 0.5, **changed}
-    return DPNeuralNetClassifier(module, **arguments)
-
-
 def seeded(module=Small, **changed):
     return net(module, **{"noise_seed": 1, "random_state": 1, **changed})
-
-
-def parameters(one):
-    return flat(one.module_)
 
 
 # --- datasets ---------------------------------------------------------------------------------------------------

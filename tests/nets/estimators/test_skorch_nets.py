@@ -28,36 +28,14 @@ from sklearn_dpsearch.privacy import (
 )
 
 from ..toys import Untouchable, flat
+from ..user_nets import Small, X, net, parameters, y
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(120, 4))
-y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
-
-
-class Small(nn.Module):
-    """A module of a user's own, importable in workers."""
-
-    def __init__(self, features=4, width=6, outputs=2, activation=nn.ReLU):
-        super().__init__()
-        self.first, self.last = nn.Linear(features, width), nn.Linear(width, outputs)
-        self.activation = activation()
-
-    def forward(self, inputs):
-        return self.last(self.activation(self.first(inputs)))
-
-
-def net(module=Small, **changed):
-    arguments = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "classes": [0, 1], "lr": 0.5, **changed}
-    return DPNeuralNetClassifier(module, **{key: value for key, value in arguments.items() if value is not ...})
 
 
 def regressor(**changed):
     arguments = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "module__outputs": 1, **changed}
     return DPNeuralNetRegressor(Small, **arguments)
-
-
-def parameters(one):
-    return flat(one.module_)
 
 
 # --- scikit-learn's customs -------------------------------------------------------------------------------------

@@ -12,23 +12,14 @@ pytest.importorskip("skorch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets import DPNeuralNetClassifier
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 from ..toys import flat
-
-rng = np.random.default_rng(0)
-X = rng.normal(size=(120, 4))
-y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
+from ..user_nets import X, net, y
 
 
 def stated():
     return nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))
-
-
-def net(module, **changed):
-    arguments = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "classes": [0, 1], "lr": 0.5, **changed}
-    return DPNeuralNetClassifier(module, **arguments)
 
 
 LONG = {"noise_multiplier": 0.5, "sample_rate": 0.3, "max_steps": 150, "noise_seed": 0, "random_state": 0}
