@@ -249,7 +249,8 @@ class GradientBoosting(CalibratedModel):
         self : object
         """
         self._check_arguments()
-        self._unfit()
+        for name in FITTED:
+            self.__dict__.pop(name, None)
         if y is None:
             raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
         with (
@@ -346,10 +347,6 @@ class GradientBoosting(CalibratedModel):
         self.__dict__.pop("feature_names_in_", None)
         if is_partitioned(X) or names_of(X) is not None:
             self.feature_names_in_ = np.array(list(schema), dtype=object)
-
-    def _unfit(self) -> None:
-        for name in FITTED:
-            self.__dict__.pop(name, None)
 
     # --- predictions --------------------------------------------------------------------------------------------------
 

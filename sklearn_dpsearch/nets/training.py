@@ -28,11 +28,7 @@ FEWEST = 4
 
 
 def train(
-    task: TrainingTask,
-    records: Records,
-    *,
-    max_physical_batch: int,
-    tell: Callable[[Stage], None] = lambda stage: None,
+    task: TrainingTask, records: Records, *, max_physical_batch: int, tell: Callable[[Stage], None] = lambda stage: None
 ) -> None:
     """Train one net in place.
 

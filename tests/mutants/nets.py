@@ -187,7 +187,7 @@ MUTANTS = {
     "number of records told under add/remove": Mutant(
         mistake="The number of records scales the gradients and the guarantee is about adding one.",
         file="nets/estimators/settings.py",
-        old='    if neighboring == "add_remove":\n        raise',
+        old='    if net.neighboring == "add_remove":\n        raise',
         new="    if False:\n        raise",
         tests=("nets/estimators/test_array_estimators.py::test_the_number_of_records_is_public",),
         seen="Opacus#571, #819",

@@ -585,8 +585,8 @@ MUTANTS = {
     "band of the last training": Mutant(
         mistake="The noise of earlier trainings of the same weights is forgotten.",
         file="nets/estimators/table_base.py",
-        old="self.weight_noise_ = math.hypot(before, steps / (1.0 - self.momentum))",
-        new="self.weight_noise_ = steps / (1.0 - self.momentum)",
+        old="self.weight_noise_ = math.hypot(before, added)",
+        new="self.weight_noise_ = added",
         tests=(
             "nets/estimators/test_step_size.py::test_noise_of_several_trainings_adds_up_and_that_of_adam_is_not_known",
         ),

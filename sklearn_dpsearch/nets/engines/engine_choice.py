@@ -264,23 +264,22 @@ def check_same_on_batches(module: nn.Module, criterion: nn.Module, rows: Inputs,
         if isinstance(layer, nn.modules.dropout._DropoutNd):
             layer.p = 0.0
 
-    def losses(part: slice, seed: int) -> torch.Tensor:
+    def loss_of(part: slice, seed: int) -> torch.Tensor:
         with torch.no_grad(), global_torch_seed(seed):
             return loss(probed(each(lambda values: values[part], rows)), targets[part]).double().sum()
 
     every, ordinary = slice(None), slice(0, -1)
     try:
-        if len({losses(every, seed).item() for seed in (0, 1, 1)}) > 1:
+        if len({loss_of(every, seed).item() for seed in (0, 1, 1)}) > 1:
             return
         with torch.no_grad(), global_torch_seed(0):
             equal = probed(each(lambda values: values[torch.zeros(ROWS, dtype=torch.long)], rows))
-        if not torch.allclose(
-            equal, equal[:1].expand_as(equal), rtol=TOLERANCE, atol=1e-6, equal_nan=True
-        ):  # numbers drawn by place, from another generator
+        # Numbers may be drawn by place, from another generator.
+        if not torch.allclose(equal, equal[:1].expand_as(equal), rtol=TOLERANCE, atol=1e-6, equal_nan=True):
             return
         # Without the large record too, which would hide differences.
-        single = [losses(slice(i, i + 1), 0) for i in range(ROWS)]
-        compared = [(losses(part, 0), single[part]) for part in (every, ordinary)]
+        single = [loss_of(slice(i, i + 1), 0) for i in range(ROWS)]
+        compared = [(loss_of(part, 0), single[part]) for part in (every, ordinary)]
     except Exception:  # no conclusion from made-up records that the code does not take
         return
     if not any(bool(one.isfinite()) for one in single):

@@ -11,21 +11,30 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from .docstrings import BOUNDS_X, documented
+from .docstrings import documented
 from .layers import HiddenLayerSizes
 from .table_base import TableClassifier, TableNet, TableRegressor
 from .table_records import Array, ArrayRecords, Given
 
-LAYERS = """
-hidden_layer_sizes : tuple of int or "auto", default="auto"
-    Outputs of each hidden layer. "auto": (64,), or (64, 64) for a public number of at least 25,000 records.
-activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
-    Activation of the hidden layers, by scikit-learn's names."""
 
-
-@documented(BOUNDS_X)
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class DPLogisticRegression(TableClassifier):
+class ArrayNet(TableNet):
+    """Net for an array of numbers.
+
+    Parameters
+    ----------
+    bounds_X : (lower, upper), optional
+        Public bounds of the features, numbers or arrays of shape (n_features,): X is clipped to the bounds and mapped
+        to [-1, 1]. Two numbers >= 0, such as (0, 255) for pixels, are mapped to [-0.5, 1.5], so that small amounts are
+        near 0. Without bounds X is not scaled, and should be of size 1.
+    """
+
+    bounds_X: Given | None = None
+
+
+@documented
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class DPLogisticRegression(ArrayNet, TableClassifier):
     """Logistic regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
 
     Examples
@@ -36,8 +45,6 @@ class DPLogisticRegression(TableClassifier):
     >>> model.coef_.shape, round(model.privacy_spent_.epsilon, 2)
     ((1, 20), 2.0)
     """
-
-    bounds_X: Given | None = None
 
     @property
     def coef_(self) -> Array:
@@ -62,9 +69,9 @@ class DPLogisticRegression(TableClassifier):
         return values[1:] - values[:1] if len(self.classes_) == 2 else values
 
 
-@documented(BOUNDS_X)
+@documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class DPLinearRegression(TableRegressor):
+class DPLinearRegression(ArrayNet, TableRegressor):
     """Linear regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
 
     Examples
@@ -75,8 +82,6 @@ class DPLinearRegression(TableRegressor):
     >>> model.fit(X, y).coef_.shape, round(model.privacy_spent_.epsilon, 2)
     ((10,), 3.0)
     """
-
-    bounds_X: Given | None = None
 
     @property
     def coef_(self) -> Array:
@@ -103,10 +108,17 @@ class DPLinearRegression(TableRegressor):
         )
 
 
-@documented(LAYERS + BOUNDS_X)
+@documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class DPMLPClassifier(TableClassifier):
+class DPMLPClassifier(ArrayNet, TableClassifier):
     """Multi-layer perceptron for classification, trained with DP-SGD (Abadi et al. 2016).
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int or "auto", default="auto"
+        Outputs of each hidden layer. "auto": (64,), or (64, 64) for a public number of at least 25,000 records.
+    activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
+        Activation of the hidden layers, by scikit-learn's names.
 
     Examples
     --------
@@ -119,13 +131,19 @@ class DPMLPClassifier(TableClassifier):
 
     hidden_layer_sizes: HiddenLayerSizes = field(default="auto", kw_only=False)
     activation: str = field(default="relu", kw_only=False)
-    bounds_X: Given | None = None
 
 
-@documented(LAYERS + BOUNDS_X)
+@documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class DPMLPRegressor(TableRegressor):
+class DPMLPRegressor(ArrayNet, TableRegressor):
     """Multi-layer perceptron for regression, trained with DP-SGD (Abadi et al. 2016).
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int or "auto", default="auto"
+        Outputs of each hidden layer. "auto": (64,), or (64, 64) for a public number of at least 25,000 records.
+    activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
+        Activation of the hidden layers, by scikit-learn's names.
 
     Examples
     --------
@@ -138,7 +156,6 @@ class DPMLPRegressor(TableRegressor):
 
     hidden_layer_sizes: HiddenLayerSizes = field(default="auto", kw_only=False)
     activation: str = field(default="relu", kw_only=False)
-    bounds_X: Given | None = None
 
 
 def linear_map(net: TableNet) -> tuple[Array, Array]:
@@ -195,7 +212,7 @@ def to_onnx(net: TableNet) -> Any:
 
     from ...boosting.onnx_export import Graph, labels_of, numbers_of, type_of
 
-    if not isinstance(net, TableNet) or net.records_of is not ArrayRecords:
+    if not isinstance(net, ArrayNet):
         raise TypeError(
             f"Found {type(net).__name__}; a net for arrays is needed (DPLogisticRegression, DPLinearRegression, "
             "DPMLPClassifier, DPMLPRegressor). torch.onnx.export takes module_ of other nets."

@@ -34,17 +34,7 @@ from ..stack import TrainingTask
 from ..torch_settings import device_of
 from ..training import train, train_together
 from . import cost, step_size
-from .settings import (
-    CONSTRAINTS,
-    LEAST_NORM,
-    NOISE,
-    RATES,
-    MaxGradNorm,
-    Settings,
-    follows_number,
-    rate_of,
-    settings_of,
-)
+from .settings import CONSTRAINTS, LEAST_NORM, NOISE, RATES, MaxGradNorm, Settings, follows_number, rate_of, settings_of
 
 #: First assumption of a net with ``engine="opacus"``.
 OPACUS = "{}: per-sample gradients are Opacus's (engine='opacus'); that each is of one record alone was not checked."
@@ -475,8 +465,8 @@ class DPSGDEstimator(BaseEstimator):
             )
         fitted: set[int] = set()
         try:
-            for group in _grouped(models, X, y):
-                for one in _trained(group):
+            for group in _groups(models, X, y):
+                for one in _train_group(group):
                     one.release()
                     fitted.add(id(one.net))
                     one.net._after_training()
@@ -520,7 +510,7 @@ def constraints_of(kind: type) -> dict[str, Any]:
 # --- several nets on the same records ---------------------------------------------------------------------------------
 
 
-def _grouped(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[list[Prepared]]:
+def _groups(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[list[Prepared]]:
     """Prepare nets for training, grouped by common records; drop nets that fail."""
     if type(X) is np.ndarray and all(net.takes_chosen_rows for net in nets):
         X = ChosenRows(X)  # caches its conversion for the next net with the same bounds
@@ -536,7 +526,7 @@ def _grouped(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[list[Prepar
     return groups
 
 
-def _trained(members: Sequence[Prepared]) -> list[Prepared]:
+def _train_group(members: Sequence[Prepared]) -> list[Prepared]:
     """Train nets on their common records; return those that succeeded."""
     most, records = min(one.net.max_physical_batch for one in members), members[0].given.on(members[0].device)
     work = partial(train_together, [one.task for one in members], records, max_physical_batch=most)

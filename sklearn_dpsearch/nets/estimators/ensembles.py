@@ -256,7 +256,7 @@ class TabularEnsemble(CalibratedModel):
         return self
 
 
-@documented()
+@documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularEnsembleClassifier(LogitClassifier, TabularEnsemble):
     """Classifier of data frames: the mean of a net and of boosting, each with half of the privacy.
@@ -293,7 +293,7 @@ class DPTabularEnsembleClassifier(LogitClassifier, TabularEnsemble):
         return log_chances(self.decision_function(X))
 
 
-@documented()
+@documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
     """Regressor of data frames: the mean of a net and of boosting, each with half of the privacy.

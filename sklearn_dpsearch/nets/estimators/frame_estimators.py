@@ -111,7 +111,7 @@ class FrameNet(TableNet):
         return records.encoder.shapes(contrasts @ weights, noise, columns)
 
 
-@documented()
+@documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularClassifier(FrameNet, TableClassifier):
     """Classifier of data frames, trained with DP-SGD: a linear part and a perceptron, added up.
@@ -131,7 +131,7 @@ class DPTabularClassifier(FrameNet, TableClassifier):
     """
 
 
-@documented()
+@documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularRegressor(FrameNet, TableRegressor):
     """Regressor of data frames, trained with DP-SGD: a linear part and a perceptron, added up.

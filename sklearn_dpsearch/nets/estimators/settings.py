@@ -165,7 +165,11 @@ def settings_of(net: Any, n: float | None = None) -> Settings:
     ValueError, PrivacyError
         For wrong arguments: with the finding, the need and the remedy.
     """
-    check_relation(net.neighboring)
+    if net.neighboring == "add_remove":
+        raise PrivacyError(
+            "Found neighboring='add_remove' for a net: the number of records is public, as the sampling rate "
+            "batch_size / n of every training tells it. Give neighboring='zero_out', at the same epsilon."
+        )
     rate = rate_of(net, n)
     steps = int(net.max_steps) if net.max_steps is not None else max(1, round(net.max_epochs / rate))
     return Settings(
@@ -176,15 +180,6 @@ def settings_of(net: Any, n: float | None = None) -> Settings:
         neighboring=net.neighboring,
         **_noise(net),
     )
-
-
-def check_relation(neighboring: Neighboring) -> None:
-    """Raise a PrivacyError for a relation under which the number of records would be private."""
-    if neighboring == "add_remove":
-        raise PrivacyError(
-            "Found neighboring='add_remove' for a net: the number of records is public, as the sampling rate "
-            "batch_size / n of every training tells it. Give neighboring='zero_out', at the same epsilon."
-        )
 
 
 def _clipping_norm(given: MaxGradNorm) -> float | None:

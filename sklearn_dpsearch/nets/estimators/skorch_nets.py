@@ -19,7 +19,7 @@ from .input_records import array
 from .skorch_base import SkorchNet, with_shared_arguments
 
 
-@documented()
+@documented
 class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
     """Classifier with a module of your own, trained with DP-SGD (Abadi et al. 2016).
 
@@ -83,7 +83,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
         return found
 
 
-@documented()
+@documented
 class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
     """Regressor with a module of your own, trained with DP-SGD (Abadi et al. 2016).
 
@@ -166,7 +166,7 @@ class LogitPerLabel(SkorchNet, skorch.NeuralNetBinaryClassifier):
         return tags
 
 
-@documented()
+@documented
 class DPNeuralNetBinaryClassifier(LogitPerLabel):
     """Binary classifier with a module that returns one logit, trained with DP-SGD (Abadi et al. 2016).
 
@@ -229,7 +229,7 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
         return found
 
 
-@documented()
+@documented
 class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
     """A classifier whose records have several labels, or none, trained with DP-SGD (Abadi et al. 2016).
 

@@ -199,8 +199,9 @@ class TableNet(DPSGDEstimator):
         if before is not None and self._uses_sgd():
             # Of each mean gradient, times its step; no curvature takes it back (docs/theory/step_size.md).
             in_gradient = task.noise_multiplier * task.max_grad_norm / task.expected_batch_size
-            steps = self.learning_rate_init_ * in_gradient * math.hypot(*self._decay(settings))
-            self.weight_noise_ = math.hypot(before, steps / (1.0 - self.momentum))
+            decay = math.hypot(*self._decay(settings))
+            added = self.learning_rate_init_ * in_gradient * decay / (1.0 - self.momentum)
+            self.weight_noise_ = math.hypot(before, added)
 
     def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
         records, decay = self._form, self._decay(settings)

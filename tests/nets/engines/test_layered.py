@@ -123,7 +123,7 @@ NETS = {
 
 #: A group of two numbers is always -1 and 1: its gradient is the rounding of a difference, another on each processor.
 ILL_CONDITIONED = {
-    "group norm of two": (lambda: nn.Sequential(nn.Linear(5, 6), nn.GroupNorm(3, 6), nn.Linear(6, 3)), (5,)),
+    "group norm of two": (lambda: nn.Sequential(nn.Linear(5, 6), nn.GroupNorm(3, 6), nn.Linear(6, 3)), (5,))
 }
 
 

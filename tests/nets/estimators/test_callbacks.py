@@ -51,10 +51,7 @@ def test_frozen_parameters_stay_and_the_others_train_as_without_them(given, one_
 
 @pytest.mark.parametrize(
     ("given", "match"),
-    [
-        (Freezer("nothing*"), "(?s)matches none of.*first.weight"),
-        (Freezer("*"), "nothing is left to train"),
-    ],
+    [(Freezer("nothing*"), "(?s)matches none of.*first.weight"), (Freezer("*"), "nothing is left to train")],
 )
 def test_freezers_that_freeze_nothing_or_all_are_refused(given, match):
     with pytest.raises(ValueError, match=match):
