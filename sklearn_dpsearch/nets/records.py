@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._process import generators_kept
-from ..data.labels import as_array, class_codes
+from ..data.labels import as_array, check_kind, class_codes
 from ..data.rows import ChosenRows
 from ..errors import TrainingError
 from ..privacy._cached_property import cached_property
@@ -51,6 +51,8 @@ class Records(ABC):
         Of the shape and kind of records, on the device.
     persons : RecordsOfPersons, optional
         Persons who are drawn in place of records; None: each record by itself.
+    lacking : bool
+        Whether −1 may stand for a label, of a record that adds nothing.
 
     Attributes
     ----------
@@ -61,6 +63,7 @@ class Records(ABC):
     inputs: Inputs
     targets: torch.Tensor
     persons: RecordsOfPersons | None = None
+    lacking: bool = False
     stacks: ClassVar[bool] = True
 
     @staticmethod
@@ -70,7 +73,9 @@ class Records(ABC):
 
     def on(self, device: torch.device) -> Self:
         """Records for training on a device."""
-        return replace(self, inputs=each(lambda rows: rows.to(device), self.inputs), targets=self.targets.to(device))
+        unseen, inputs = len(self.targets) < len(self), each(lambda rows: rows.to(device), self.inputs)
+        lacking = not self.targets.is_floating_point() and (unseen or bool((self.targets < 0).any()))
+        return replace(self, inputs=inputs, targets=self.targets.to(device), lacking=lacking)
 
     @property
     def device(self) -> torch.device:
@@ -88,13 +93,6 @@ class Records(ABC):
     def norms(self) -> torch.Tensor | None:
         """Norms of the inputs, if known: a factor of every gradient of a first linear layer."""
         return None
-
-    @property
-    def may_lack_labels(self) -> bool:
-        """Return whether −1 may stand for a label, of a record that adds nothing."""
-        return not self.targets.is_floating_point() and (
-            len(self.targets) < len(self) or bool((self.targets < 0).any())
-        )
 
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions about the source of the records, as plain sentences."""
@@ -354,9 +352,10 @@ def label_targets(y: Any, classes: np.ndarray) -> torch.Tensor:
     Raises
     ------
     ValueError
-        For several labels of a record.
+        For several labels of a record, and for labels of another kind than the declared ones.
     """
     labels = as_array(y)
     if labels.ndim != 1:
         raise ValueError(f"Expected y with one label per record, shape (n_samples,), got shape {labels.shape}.")
+    check_kind(classes, labels.dtype.kind if len(labels) else "")
     return torch.from_numpy(class_codes(labels, classes).astype(np.int64))

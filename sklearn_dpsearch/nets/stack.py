@@ -125,7 +125,6 @@ class Stack:
     ) -> None:
         self.engine, self.records, self.max_physical_batch = engine, records, max_physical_batch
         self.tell = tell
-        self.may_lack_labels = records.may_lack_labels
         self.device = device = records.device
         self.tasks = list(tasks)
         layout, modules = engine.layout, [task.module for task in tasks]
@@ -195,7 +194,7 @@ class Stack:
         known = self.records.norms if self.engine.wants_norms and len(self.records) else None
         norms = None if known is None else torch.take(known, chunk.clamp(max=len(known) - 1))
         inputs, targets = self.records.take(chunk)
-        if self.may_lack_labels:
+        if self.records.lacking:
             bounds, targets = bounds * (targets >= 0), targets.clamp(min=0)
         self.engine.add_clipped(inputs, targets, bounds, norms)
 

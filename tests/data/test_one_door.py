@@ -16,7 +16,6 @@ MAY = ("data", "audit", "report", "privacy")
 #: Of arrays and frames that the door has made.
 OF_THE_DOOR = {
     "nets/estimators/table_records.py",
-    "nets/estimators/table_base.py",
     "search/_resuming.py",
 }
 

@@ -41,8 +41,16 @@ y = (X[:, 0] > 0).astype(int)
 three = np.array(["low", "middle", "top"])[np.digitize(X[:, 0], [-0.5, 0.5])]
 
 
+#: Checks that want an error in fit for a record without an input, or a target, that is a number.
+TOLD = ("check_estimators_nan_inf", "check_supervised_y_no_nan")
+ALONE = "such a record adds nothing, as an error would tell of it"
+
+
 @pytest.mark.filterwarnings("ignore")  # scikit-learn's checks bring their own
-@parametrize_with_checks([kind(noise_multiplier=1.0, max_steps=20, noise_seed=0) for kind in ESTIMATORS])
+@parametrize_with_checks(
+    [kind(noise_multiplier=1.0, max_steps=20, noise_seed=0) for kind in ESTIMATORS],
+    expected_failed_checks=lambda net: dict.fromkeys(TOLD if type(net) in REGRESSORS else TOLD[:1], ALONE),
+)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -303,17 +311,17 @@ def test_an_unreachable_target_says_what_can_be_reached():
         one.fit(Untouchable(), Untouchable())
 
 
-def test_labels_that_were_not_declared_are_refused_without_naming_them():
-    with pytest.raises(ValueError, match="not among the declared classes") as caught:
-        model(classes=["low", "top"]).fit(X, three)
+def test_labels_of_another_kind_than_the_declared_ones_are_refused_without_naming_them():
+    with pytest.raises(ValueError, match="labels in y that are text: none of them is declared") as caught:
+        model(classes=[0, 1]).fit(X, three)
     assert "middle" not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_a_failed_fit_is_no_fit(kind):
     one = model(kind).fit(X, y)
-    with pytest.raises(ValueError, match="NaN"):
-        one.fit(np.where(X > 2, np.nan, X), y)
+    with pytest.raises(ValueError, match="inconsistent"):
+        one.fit(X, y[1:])
     with pytest.raises(NotFittedError):
         one.predict(X)
     assert not hasattr(one, "privacy_spent_")
@@ -386,7 +394,6 @@ def trained(kind=DPLogisticRegression, **given):
 @pytest.mark.parametrize(
     ("given", "kind", "match"),
     [
-        ([["SECRET", 1.0]] * 4, ValueError, "NaN"),
         (np.array([["SECRET", 1.0]] * 4, dtype=object), ValueError, "entry of X that is no number"),
         (np.array([[{"SECRET": 1}, 1.0]] * 4, dtype=object), TypeError, "entry of X that is no number"),
         (np.array([["SECRET", "1.0"]] * 4), ValueError, "not compatible with arrays of bytes/strings"),
@@ -394,7 +401,7 @@ def trained(kind=DPLogisticRegression, **given):
         (np.full(4, 1234.5), ValueError, r"1D array instead: X has shape \(4,\). Reshape your data"),
         (np.array(1234.5), ValueError, "scalar array instead"),
     ],
-    ids=["list", "objects", "no text", "text", "complex", "one dimension", "none"],
+    ids=["objects", "no text", "text", "complex", "one dimension", "none"],
 )
 def test_errors_say_nothing_about_a_record(given, kind, match):
     net = trained(classes=[0, 1]).fit(np.zeros((4, 2)), [0, 1, 0, 1])

@@ -142,8 +142,8 @@ def test_bad_arguments_of_binary_nets_are_refused(changed, match):
 
 
 def test_a_binary_net_takes_its_two_labels_alone():
-    for labels in (y + 1, y * 0.5, many):
-        with pytest.raises(ValueError, match="(?s)declared classes|one label per record"):
+    for labels in (y.astype(str), many):
+        with pytest.raises(ValueError, match="(?s)labels in y that are text|one label per record"):
             binary().fit(X, labels)
 
 
@@ -167,7 +167,6 @@ def test_labels_are_predicted_in_the_shape_that_scikit_learn_has(kind):
     ("changed", "targets", "match"),
     [
         ({}, y, "a column for each label"),
-        ({}, many * 2, "0 and 1"),
         ({}, many.astype(str), "0 and 1"),
         ({}, many[:, :2], "(?s)2 columns in y.*one logit for each"),
         ({"classes": ["a", "b"]}, many, "(?s)3 columns in y and 2 classes"),

@@ -520,9 +520,7 @@ def test_bad_arguments_are_refused_before_any_data_is_read(changed, error, match
 @pytest.mark.parametrize(
     ("X", "y", "match"),
     [
-        (np.where(np.arange(480).reshape(120, 4) == 7, np.nan, X), y, "X contains NaN or infinity"),
-        (np.where(np.arange(480).reshape(120, 4) == 7, np.inf, X), y, "X contains NaN or infinity"),
-        (X, np.where(y, 7, 0), "not among the declared classes"),
+        (X, y.astype(str), "labels in y that are text"),
         (X, y[:, None], "one label per record"),
         (X, y[:-1], "inconsistent numbers of samples"),
         (X.astype(str), y, "X as numbers"),
@@ -559,8 +557,6 @@ def test_a_token_beyond_an_embedding_is_refused_with_the_range_that_is_needed(mo
 
 
 def test_bad_targets_of_a_regression_are_refused():
-    with pytest.raises(ValueError, match="y contains NaN or infinity"):
-        regressor().fit(X, np.where(y, np.nan, 1.0))
     with pytest.raises(ValueError, match="(?s)as many outputs.*as y has columns"):
         regressor(module__outputs=3).fit(X, X[:, 0])
 
