@@ -20,7 +20,7 @@ from ..privacy import (
 )
 from ..privacy._types import Neighboring
 from ..privacy.guarantees.composition import Composition
-from ..privacy.statement.numbers import up
+from ..privacy.statement.content import up
 from .entry import Entry, check_unit, in_unit, stated_under
 from .policy import check_entry, check_risk
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .._process import generators_kept
 from ..data.rows import ChosenRows
 from ..errors import TrainingError
-from ..privacy._cached_property import cached_property
+from ..privacy._checks import cached_property
 from .engines import rounding
 from .named_tensors import Inputs, NamedTensors, each, joined, names_of, tensors_of
 from .randomness import Seed, reading_coins

@@ -1,9 +1,10 @@
-"""Checks of the accountant's arguments: one function for each kind of mistake."""
+"""Helpers of frozen values: checks of arguments (one function for each kind of mistake), and values computed once."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -76,3 +77,28 @@ def plain_number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"Found {name}={value!r} ({type(value).__name__}); a number is needed, e.g. {name}=1.")
     return int(value) if isinstance(value, int | np.integer) else float(value)
+
+
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property
+else:
+
+    class cached_property(functools.cached_property):
+        """``functools.cached_property`` without its lock: two threads at once may both compute the value."""
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            kept = instance.__dict__
+            if self.attrname not in kept:
+                kept[self.attrname] = self.func(instance)
+            return kept[self.attrname]
+
+
+def fields_alone(value: Any) -> dict[str, Any]:
+    """State of a frozen dataclass for a pickle: its fields; cached values are computed again."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+def set_fields(value: Any, state: dict[str, Any]) -> None:
+    value.__dict__.update(state)

@@ -13,7 +13,7 @@ MUTANTS = {
     "risk from one point of the profile": Mutant(
         mistake="The risk in print is that of the stated (ε, δ): another number in every place, by the δ of the place.",
         file="privacy/statement/sections.py",
-        old="advantage = hundredths_up(spent._trade_off.advantage())",
+        old="advantage = hundredths_up(spent._total._trade_off.advantage())",
         new="advantage = hundredths_up(math.tanh(spent.epsilon / 2) + spent.delta)",
         tests=("privacy/statement/test_report.py::test_one_fit_has_one_risk_wherever_it_is_printed",),
     ),
@@ -164,14 +164,14 @@ MUTANTS = {
     ),
     "rare losses without their announcement": Mutant(
         mistake="Rare losses are added to the common part of all steps as they are, not relative to a common step.",
-        file="privacy/numerics/rare_losses.py",
+        file="privacy/numerics/convolution.py",
         old="+ 4.0 * EPS * abs(least), pld.masses[here] / p)",
         new="+ 4.0 * EPS * abs(least), pld.masses[here])",
         tests=("privacy/numerics/test_rare_losses.py::test_bound_is_above_the_exact_composition_and_close",),
     ),
     "one rare loss at most": Mutant(
         mistake="Sums with two rare losses or more are left out.",
-        file="privacy/numerics/rare_losses.py",
+        file="privacy/numerics/convolution.py",
         old="special.expm1(exponent) * np.exp(-rate) if rate < 1",
         new="exponent * np.exp(-rate) if rate < 1",
         tests=("privacy/numerics/test_rare_losses.py::test_what_the_transforms_get_wrong_is_below_the_allowance",),
@@ -187,8 +187,8 @@ MUTANTS = {
     "epsilon rounded down": Mutant(
         mistake="A bisection for ε returns the end that does not meet δ.",
         file="privacy/guarantees/base.py",
-        old="    return turn.holds\n",
-        new="    return turn.fails or 0.0\n",
+        old="if value < 0), default=pure_epsilon or np.inf)",
+        new="if value < 1e-7), default=pure_epsilon or np.inf)",
         tests=("privacy/guarantees/test_values.py::test_delta_at_the_stated_epsilon_is_at_most_the_stated_delta",),
     ),
     "budget exceeded by calibration": Mutant(
@@ -230,8 +230,8 @@ MUTANTS = {
     "mesh inside the region": Mutant(
         mistake="The triangles have their corners on the curved edge of the testing region, and leave parts of it out.",
         file="privacy/selection/potentials.py",
-        old="np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN\n",
-        new="np.append(above, 0.0)) * 0.0\n",
+        old="np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN)\n",
+        new="np.append(above, 0.0)) * 0.0)\n",
         tests=("privacy/selection/test_potentials.py::test_mesh_covers_the_testing_region",),
     ),
     "probability that underflows": Mutant(
@@ -344,7 +344,7 @@ MUTANTS = {
     ),
     "one quantile for all outcomes": Mutant(
         mistake="The maximum over quantiles is taken once, not for every outcome: not a bound.",
-        file="privacy/selection/hinges.py",
+        file="privacy/selection/testing_region.py",
         old="kept = _hull(height.tolist(), fall.tolist())",
         new="kept = [0, height.size - 1]",
         tests=("privacy/selection/test_hinges.py::test_hinges_are_the_upper_envelope_of_their_lines",),
@@ -552,7 +552,7 @@ MUTANTS = {
     ),
     "coins of 53 bits": Mutant(
         mistake="A coin compares a uniform double with a probability: 1e-17 comes out eleven times too often.",
-        file="privacy/mechanisms/bernoulli.py",
+        file="privacy/mechanisms/array_sampling.py",
         old="digits, rest = divmod(rest * 2**64, 1)",
         new="digits, rest = int(-(-rest * 2**53 // 1)) * 2**11, 0",
         tests=("privacy/mechanisms/test_bernoulli.py::test_a_probability_of_1e_17_is_not_that_of_a_53_bit_uniform",),
@@ -612,14 +612,14 @@ MUTANTS = {
     ),
     "open failure left out of an attack": Mutant(
         mistake="The largest true positive rate is read from e^ε alone, without δ.",
-        file="privacy/numerics/trade_off.py",
+        file="privacy/guarantees/risk.py",
         old="steep = self.deltas + c * alpha",
         new="steep = c * alpha",
         tests=("privacy/numerics/test_trade_off.py::test_no_attack_misses_less_than_the_curve_says",),
     ),
     "delta counted once in the advantage": Mutant(
         mistake="The largest gap of the rates is computed with δ in the place of 2δ.",
-        file="privacy/numerics/trade_off.py",
+        file="privacy/guarantees/risk.py",
         old="2.0 * self.deltas * part",
         new="self.deltas * part",
         tests=("privacy/numerics/test_trade_off.py::test_the_advantage_is_the_total_variation_distance",),
@@ -648,7 +648,7 @@ MUTANTS = {
     ),
     "digits lost on the way": Mutant(
         mistake="A guarantee is written down with twelve decimals.",
-        file="privacy/guarantees/serialization.py",
+        file="privacy/serialization.py",
         old="return value if math.isfinite(value) else",
         new="return round(value, 12) if math.isfinite(value) else",
         tests=("privacy/test_dictionaries.py::test_every_number_is_the_same_to_the_last_bit",),
@@ -656,7 +656,7 @@ MUTANTS = {
     ),
     "one direction read for both": Mutant(
         mistake="Loss distributions are read from a dictionary as if both orders of the neighbours had the same one.",
-        file="privacy/dictionaries.py",
+        file="privacy/guarantees/values.py",
         old="removed if added is None else added",
         new="removed",
         tests=("privacy/test_dictionaries.py::test_both_directions_of_a_loss_distribution_come_back",),
@@ -664,7 +664,7 @@ MUTANTS = {
     # --- the statement ----------------------------------------------------------------------------------------------
     "ε printed to the nearest digit": Mutant(
         mistake="An ε of 2.4541 is stated as 2.454.",
-        file="privacy/statement/numbers.py",
+        file="privacy/statement/content.py",
         old="quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT)",
         new="quantize(Decimal(1).scaleb(-digits), 'ROUND_HALF_EVEN', EXACT)",
         tests=("privacy/statement/test_numbers.py::test_an_epsilon_is_never_printed_below_itself_nor_far_above",),
@@ -672,7 +672,7 @@ MUTANTS = {
     ),
     "ε rounded up after a multiplication": Mutant(
         mistake="The product ε·1000 is rounded before it is rounded up: a little above a step it falls onto the step.",
-        file="privacy/statement/numbers.py",
+        file="privacy/statement/content.py",
         old="format(Decimal(repr(float(value))).quantize(",
         new="format(Decimal(repr(math.ceil(value * 10**digits) / 10**digits)).quantize(",
         tests=("privacy/statement/test_numbers.py::test_an_epsilon_is_never_printed_below_itself_nor_far_above",),
@@ -680,7 +680,7 @@ MUTANTS = {
     ),
     "risks printed to the nearest digit": Mutant(
         mistake="A true positive rate of 5.034 % is stated as 5.03 %.",
-        file="privacy/statement/numbers.py",
+        file="privacy/statement/content.py",
         old='exact.quantize(Decimal("0.01"), ROUND_CEILING, EXACT)',
         new="exact.quantize(Decimal(\"0.01\"), 'ROUND_HALF_EVEN', EXACT)",
         tests=(
@@ -689,7 +689,7 @@ MUTANTS = {
     ),
     "δ printed to the nearest digit": Mutant(
         mistake="A δ of 1.2345671e-5 is stated as 1.23456e-05.",
-        file="privacy/statement/numbers.py",
+        file="privacy/statement/content.py",
         old="return _short(value, digits, ROUND_CEILING)",
         new="return _short(value, digits, 'ROUND_HALF_EVEN')",
         tests=("privacy/statement/test_numbers.py::test_a_delta_is_never_printed_below_itself",),
@@ -710,7 +710,7 @@ MUTANTS = {
     ),
     "names of others as markup": Mutant(
         mistake="A component's name is put into the page as it is.",
-        file="privacy/statement/as_html.py",
+        file="privacy/statement/report.py",
         old="first, *others = map(escape, row)",
         new="first, *others = row",
         tests=("privacy/statement/test_report.py::test_names_of_anybody_are_shown_as_they_are_and_break_nothing",),

@@ -158,7 +158,7 @@ MUTANTS = {
     ),
     "double precision decides": Mutant(
         mistake="A normal deviate close to an edge is rounded as double precision sees it.",
-        file="privacy/mechanisms/rounded_normal.py",
+        file="privacy/mechanisms/array_sampling.py",
         old="np.abs(values - np.floor(values) - 0.5) <= errors",
         new="np.abs(values - np.floor(values) - 0.5) < 0.0",
         tests=("privacy/mechanisms/test_rounded_normal.py::test_a_word_on_an_edge_is_decided_by_further_bits",),

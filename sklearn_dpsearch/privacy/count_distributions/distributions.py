@@ -12,11 +12,9 @@ import mpmath
 import numpy as np
 from scipy import special
 
-from .._cached_property import cached_property
-from .._checks import plain_number, require, require_whole
+from .._checks import cached_property, plain_number, require, require_whole
 from .._types import Array
-from .base import MOST_TERMS, CountDistribution, Finite
-from .inverse_cdf import light_tail
+from .base import MOST_TERMS, CountDistribution, Finite, light_tail
 from .negative_binomial import Geometric
 
 
@@ -49,8 +47,7 @@ class Poisson(CountDistribution):
         return 1e-9 + 1e-14 * self.mean
 
     def log_pmf(self, k: Array) -> Array:
-        logs: Array = k * math.log(self.mean) - self.mean - special.gammaln(k + 1)
-        return logs
+        return np.asarray(k * math.log(self.mean) - self.mean - special.gammaln(k + 1))
 
     def log_slope(self, z: Array, u: Array) -> Array:
         return math.log(self.mean) - self.mean * u
@@ -108,8 +105,7 @@ class Binomial(CountDistribution):
 
     def log_pmf(self, k: Array) -> Array:
         choose = special.gammaln(self.n + 1) - special.gammaln(k + 1) - special.gammaln(self.n - k + 1)
-        logs: Array = choose + special.xlogy(k, self.p) + special.xlog1py(self.n - k, -self.p)
-        return logs
+        return np.asarray(choose + special.xlogy(k, self.p) + special.xlog1py(self.n - k, -self.p))
 
     def _log_base(self, z: Array, u: Array) -> Array:
         """log(1 − p + pz) = log(1 − pu)."""

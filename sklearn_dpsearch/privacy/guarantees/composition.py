@@ -12,12 +12,11 @@ import numpy as np
 from scipy import special
 
 from ...errors import MixedNeighborsError
-from .._cached_property import cached_property
-from .._checks import as_numbers, check_kind, require
+from .._checks import as_numbers, cached_property, check_kind, require
 from .._types import Array, ArrayLike
+from ..numerics.arithmetic import float_above
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.convolution import convolve
-from ..numerics.exact_numbers import float_above
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, combined, connect_the_dots, mix
 from .base import Guarantee, Statement, as_guarantee, check_parts
 from .pure import PureDP
@@ -162,8 +161,7 @@ class Composition(_SeveralMechanisms):
 
     def renyi(self, order: ArrayLike) -> Array:
         """The sum of the parts' curves."""
-        total: Array = np.sum([part.renyi(order) for part in self.parts], axis=0)
-        return total
+        return np.asarray(np.sum([part.renyi(order) for part in self.parts], axis=0))
 
     @cached_property
     def _renyi_route(self) -> RenyiDP | None:
@@ -291,16 +289,13 @@ class Envelope(_SeveralMechanisms):
 
     def renyi(self, order: ArrayLike) -> Array:
         """The largest of the parts' curves."""
-        largest: Array = np.max([part.renyi(order) for part in self.parts], axis=0)
-        return largest
+        return np.asarray(np.max([part.renyi(order) for part in self.parts], axis=0))
 
     def _profile(self, epsilon: Array) -> Array:
-        largest: Array = np.max([part._profile(epsilon) for part in self.parts], axis=0)
-        return largest
+        return np.asarray(np.max([part._profile(epsilon) for part in self.parts], axis=0))
 
     def _far_profile(self, epsilon: Array) -> Array:
-        largest: Array = np.max([part._far_profile(epsilon) for part in self.parts], axis=0)
-        return largest
+        return np.asarray(np.max([part._far_profile(epsilon) for part in self.parts], axis=0))
 
     def _pair(self) -> DominatingPair:
         return combined([part.pair for part in self.parts], _largest)

@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from ...errors import PrivacyError
-from .._cached_property import cached_property
+from .._checks import cached_property
 from .._types import Array, ArrayLike
 from ..numerics.loss_distribution import DominatingPair
-from .base import LARGEST_EPSILON, Guarantee, discretized_pair, smallest_epsilon
+from .base import LARGEST_EPSILON, Guarantee, discretized, smallest_epsilon
 from .pure import PureDP
 
 #: Points at which the smallest of several profiles is evaluated in compositions.
@@ -58,8 +58,7 @@ class SmallestOf(Guarantee):
         curves = [bound.renyi(order) for bound in self.bounds.values() if bound.has_renyi]
         if not curves:
             raise PrivacyError(f"{type(self).__name__} has no Rényi curve here. Use delta_at or epsilon_at.")
-        smallest: Array = np.min(curves, axis=0)
-        return smallest
+        return np.asarray(np.min(curves, axis=0))
 
     def _profile(self, epsilon: Array) -> Array:
         return self._smallest([bound._profile(epsilon) for bound in self.bounds.values()], epsilon)
@@ -107,7 +106,7 @@ class SmallestOf(Guarantee):
             return bounds[0].pair
         alike = all(bound.pair.removed is bound.pair.added for bound in bounds)
         removed, added = (partial(_smallest_in_direction, bounds, name) for name in ("removed", "added"))
-        return discretized_pair(removed, removed if alike else added, POINTS)
+        return discretized(removed, None if alike else added, POINTS, adaptive=True)
 
 
 def only_largest_loss(guarantee: Guarantee) -> PureDP | None:
@@ -119,5 +118,4 @@ def only_largest_loss(guarantee: Guarantee) -> PureDP | None:
 def _smallest_in_direction(bounds: list[Guarantee], direction: str, epsilon: Array) -> Array:
     """The smallest profile for one order of the neighbours."""
     both = [np.minimum(bound._profile(epsilon), getattr(bound.pair, direction).delta_at(epsilon)) for bound in bounds]
-    values: Array = np.min(both, axis=0)
-    return values
+    return np.asarray(np.min(both, axis=0))

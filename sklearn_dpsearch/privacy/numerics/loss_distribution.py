@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._cached_property import cached_property
-from .._checks import check_kind, require
+from .._checks import cached_property, check_kind, require
 from .._types import Array, ArrayLike
-from .logspace import safe_exp
+from ..serialization import part_of_guarantees
+from .arithmetic import safe_exp
 
 #: Relative slack added to every sum of floating-point numbers that leaves this file.
 ROUNDING = 1e-12
@@ -28,6 +28,7 @@ ROUNDING = 1e-12
 LOWEST = -600.0
 
 
+@part_of_guarantees
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
     """Distribution of the privacy loss of one dominating pair, in one direction.
@@ -105,8 +106,7 @@ class DominatingPair:
         return (self.removed,) if self.removed is self.added else (self.removed, self.added)
 
     def delta_at(self, epsilon: ArrayLike) -> Array:
-        values: Array = np.max([pld.delta_at(epsilon) for pld in self.directions], axis=0)
-        return values
+        return np.asarray(np.max([pld.delta_at(epsilon) for pld in self.directions], axis=0))
 
 
 #: Largest total of masses. It may exceed 1 by rounding up, or if a profile's points are not convex.

@@ -18,25 +18,33 @@ from functools import lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from .._cached_property import cached_property
-from .._checks import check_kind
+from .._checks import cached_property, check_kind
 from .._types import Array, ArrayLike
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import Fixed, as_count_distribution
 from ..count_distributions.negative_binomial import TruncatedNegativeBinomial
-from ..guarantees.base import NEAR, Guarantee, Statement, as_guarantee, check_parts, discretized_pair, smallest_epsilon
+from ..guarantees.base import NEAR, Guarantee, Statement, as_guarantee, check_parts, discretized, smallest_epsilon
 from ..guarantees.composition import compose
 from ..guarantees.pure import PureDP
 from ..guarantees.tightest import SmallestOf, only_largest_loss
 from ..guarantees.values import NonPrivate
 from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
-from .hinges import SLACK, AffineLines, Hinges, upper_envelope
 from .potentials import theorem_5
 from .price_chords import EVERYWHERE, PAIR, Anchors, light_tailed
 from .prices import Ground
 from .published import BEST_OF
-from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
+from .testing_region import (
+    SLACK,
+    AffineLines,
+    Hinges,
+    Nodes,
+    cell_lines,
+    lower_edge,
+    nodes,
+    slope_ratio,
+    upper_envelope,
+)
 
 #: A search that is composed with something else is evaluated at POINTS points, from every THINNED-th hinge.
 POINTS, THINNED = 500, 4
@@ -249,7 +257,7 @@ class TheoremSix(Guarantee):
 def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> DominatingPair:
     """Loss distributions of a profile that is costly to evaluate, known in one or two directions."""
     removed = partial(curve, 0)
-    return discretized_pair(removed, removed if directions == 1 else partial(curve, 1), POINTS)
+    return discretized(removed, None if directions == 1 else partial(curve, 1), POINTS, adaptive=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,8 +298,7 @@ class BestOf(SmallestOf, _OfManyRuns):
         order = np.asarray(order, dtype=float)
         curve = super().renyi(order)
         none = self.count.probability_of_none
-        with_none: Array = np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve
-        return with_none
+        return np.asarray(np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve)
 
     @cached_property
     def _cross(self) -> bool:
@@ -316,8 +323,7 @@ class BestOf(SmallestOf, _OfManyRuns):
             ours = [first.in_direction(index, epsilon, every=THINNED)]
             if isinstance(sixth, TheoremSix) and sixth.gains(PAIR):
                 ours.append(sixth.anchors[index].profile(epsilon, every=APART) * RAISED)
-            values: Array = np.min([*ours, *(bound._profile(epsilon) for bound in rest)], axis=0)
-            return values
+            return np.asarray(np.min([*ours, *(bound._profile(epsilon) for bound in rest)], axis=0))
 
         return _pair_of(curve, len(self.one_run.pair.directions))
 

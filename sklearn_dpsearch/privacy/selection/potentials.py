@@ -20,8 +20,7 @@ from scipy.optimize import linprog
 from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
-from .hinges import SLACK
-from .testing_region import Nodes, lower_edge
+from .testing_region import SLACK, Nodes, lower_edge
 
 #: Grid of the linear programme: columns of the region, points in each, and likelihood ratios.
 PLACES, POINTS, RATIOS = 30, 7, 12
@@ -73,8 +72,7 @@ class Mesh:
 
 
 def _sum_and_error(terms: Array) -> Array:
-    both: Array = np.stack([terms.sum(axis=1), ROUNDING * np.abs(terms).sum(axis=1)])
-    return both
+    return np.stack([terms.sum(axis=1), ROUNDING * np.abs(terms).sum(axis=1)])
 
 
 def mesh_of(pld: LossDistribution, columns: Array, depth: Array) -> Mesh:
@@ -97,15 +95,13 @@ def _raised_top(pld: LossDistribution, u: Array) -> Array:
     edge, slope = lower_edge(pld, Nodes(1.0 - u, u))
     width, rise = np.diff(u), np.diff(edge.u)
     above = np.maximum(np.minimum(slope[:-1] * width - rise, rise - slope[1:] * width), 0.0)
-    raised: Array = edge.u + np.maximum(np.append(0.0, above), np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN
-    return raised
+    return np.asarray(edge.u + np.maximum(np.append(0.0, above), np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN)
 
 
 def _ends(number: int) -> Array:
     """Points of [0, 1], denser at its ends."""
     wave = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, number)) ** 2
-    points: Array = 0.5 * (wave + wave**1.5)
-    return points
+    return np.asarray(0.5 * (wave + wave**1.5))
 
 
 def fine_mesh(pld: LossDistribution) -> Mesh:
@@ -196,8 +192,7 @@ def values_at(mesh: Mesh, count: CountDistribution, coefficients: Array) -> Arra
     """The potential at all corners; where these lie outside of the square it goes on straight."""
     inside = np.clip(mesh.v, 0.0, 1.0)
     values, _, by_other = basis(count, mesh.u, inside)
-    extended: Array = values @ coefficients - (mesh.v - inside) * (by_other @ coefficients)
-    return extended
+    return np.asarray(values @ coefficients - (mesh.v - inside) * (by_other @ coefficients))
 
 
 def bound_of(

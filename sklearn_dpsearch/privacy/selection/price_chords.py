@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
-from .._cached_property import cached_property
+from .._checks import cached_property
 from .._types import Array
 from ..count_distributions.base import Capped, Conditioned, CountDistribution
 from ..count_distributions.distributions import Binomial, Fixed, FromPMF, Poisson
 from ..guarantees.base import smallest_epsilon
 from ..numerics.basic_mechanisms import LARGEST_LOSS
-from .hinges import SLACK
 from .prices import Ground, Room, best_room, bound_by
+from .testing_region import SLACK
 
 #: Distributions of K for which Theorem 1 loses much if there are many runs.
 LIGHT = (Poisson, Binomial, Fixed, FromPMF)

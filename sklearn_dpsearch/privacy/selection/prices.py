@@ -16,14 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._cached_property import cached_property
+from .._checks import cached_property
 from .._types import Array
 from ..count_distributions.base import CountDistribution
-from ..numerics.logspace import safe_exp
+from ..numerics.arithmetic import safe_exp
 from ..numerics.loss_distribution import ROUNDING, LossDistribution
-from .hinges import SLACK, Hinges
 from .random_parts import normalized
-from .testing_region import Nodes, composed, lower_edge
+from .testing_region import SLACK, Hinges, Nodes, composed, lower_edge
 
 #: Cells of q, cells of room, and losses at which the largest gain is computed.
 QUANTILES, ROOMS, LOSSES = 200, 80, 80
@@ -114,8 +113,7 @@ def _below(value: Array, changes: Array, least: Array) -> Array:
     If the tangent falls to 0 within the cell, the least value in the cell is used.
     """
     falls = np.min(changes, axis=-1, keepdims=True) < -0.9 * value
-    lowered: Array = np.where(falls, least * (1.0 - SLACK), value + changes - SLACK * (value + np.abs(changes)))
-    return lowered
+    return np.asarray(np.where(falls, least * (1.0 - SLACK), value + changes - SLACK * (value + np.abs(changes))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._types import Array
-from ..numerics.logspace import safe_exp
+from ..numerics.arithmetic import safe_exp
 from ..numerics.loss_distribution import ROUNDING, LossDistribution, coarser
 
 #: Losses beyond it count as infinite, which only raises a curve: products of their ratios would overflow.

@@ -23,10 +23,9 @@ from typing import Literal
 
 import numpy as np
 
-from .._cached_property import cached_property
-from .._checks import check_kind, plain_number, require
+from .._checks import cached_property, check_kind, plain_number, require
 from .._types import Array, Neighboring
-from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts, discretized_pair
+from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts, discretized
 from ..guarantees.composition import compose, mixture, same_neighbors
 from ..guarantees.pure import PureDP
 from ..guarantees.relations import CARRIED_OVER, ChangedRecord, as_replace_one
@@ -112,7 +111,7 @@ class TheoremFour(_TuneThenTrain):
         return self._none_beyond(epsilon, values)
 
     def _pair(self) -> DominatingPair:
-        return discretized_pair(self.direction(0, ATOMS), self.direction(1, ATOMS), POINTS)
+        return discretized(self.direction(0, ATOMS), self.direction(1, ATOMS), POINTS, adaptive=True)
 
 
 def _between(a: float, b: float, weight: float) -> float:

@@ -24,8 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._cached_property import cached_property
-from .._checks import plain_number, require
+from .._checks import cached_property, plain_number, require
 from .._types import Array
 from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts
 from ..guarantees.tightest import SmallestOf, only_largest_loss
@@ -38,8 +37,8 @@ from ..numerics.loss_distribution import (
     connect_the_dots,
     on_points,
 )
-from .hinges import SLACK, AffineLines, upper_envelope
 from .published import renyi_threshold
+from .testing_region import SLACK, AffineLines, upper_envelope
 
 #: Relative width of the cells of x and of y'; the bound exceeds the supremum by about its square over 16 and over 4.
 STEP_X, STEP_Y = 0.05, 0.015

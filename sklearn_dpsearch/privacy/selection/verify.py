@@ -218,5 +218,4 @@ def _by_ratio(p: Array, q: Array) -> npt.NDArray[np.intp]:
     told = p + q > 1e-15 * max(float(p.max()), float(q.max()))
     ratio = np.zeros_like(p)
     ratio[told] = np.log(np.maximum(p[told], 1e-300)) - np.log(np.maximum(q[told], 1e-300))
-    order: npt.NDArray[np.intp] = np.argsort(ratio, kind="stable")
-    return order
+    return np.asarray(np.argsort(ratio, kind="stable"))

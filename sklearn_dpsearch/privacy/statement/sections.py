@@ -13,10 +13,20 @@ from ..guarantees.base import Guarantee
 from ..guarantees.relations import OfGroup, as_replace_one
 from ..guarantees.tightest import SmallestOf
 from . import words
-from .content import FACTS, Content, Curve, Section, clean
-from .mechanisms import in_words
-from .numbers import hundredths_up, percent_up, short_down, short_up, up
-from .release import versions
+from .content import (
+    FACTS,
+    Content,
+    Curve,
+    Section,
+    clean,
+    hundredths_up,
+    percent_up,
+    short_down,
+    short_up,
+    up,
+    versions,
+)
+from .words import in_words
 
 #: Unit of statements about all records of a person.
 PERSON = "person"
@@ -109,7 +119,7 @@ def budget_in_words(spent: Stated) -> tuple[str, ...]:
 
 def risk_in_words(spent: Stated) -> str:
     """The risk in one number, from the whole privacy profile: the only such number that is printed anywhere."""
-    advantage = hundredths_up(spent._trade_off.advantage())
+    advantage = hundredths_up(spent._total._trade_off.advantage())
     return (
         f"For any membership attack ({_question(spent)}), true positives exceed false positives by at most "
         f"{advantage} percentage points."
@@ -182,7 +192,7 @@ def _at(spent: Stated, delta: float) -> tuple[str, ...]:
 
 
 def _risk(spent: Stated) -> Section:
-    curve, relation = spent._trade_off, spent.neighboring
+    curve, relation = spent._total._trade_off, spent.neighboring
     found = guessed = curve.true_positive_rate  # the bound is the same: docs/theory/risk.md
     bounds = (
         *((words.FOUND[relation].format(100 * rate), found(rate)) for rate in RATES),

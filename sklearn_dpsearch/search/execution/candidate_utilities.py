@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from ..._process import reseed
 from ...privacy import Guarantee, PrivacyError
-from ...privacy.mechanisms.bernoulli import RandomBytes, uniform_integers
+from ...privacy.mechanisms.array_sampling import RandomBytes, uniform_integers
 from ...scoring.validation import Fold, kind_of_numbers
 from .. import private_process
 from .._records import take, with_parameters

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from ...privacy import PrivacyError
-from ...privacy.mechanisms.bernoulli import RandomBytes
+from ...privacy.mechanisms.array_sampling import RandomBytes
 from ...scoring.validation import Fold, PublicValidation, all_numbers
 from .._records import n_records
 from .._types import Candidate, Distributions, Parameters, Scorer, Seed

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import binom
 
 from ...errors import did_you_mean
-from ...privacy.mechanisms.bernoulli import RandomBytes, bernoulli
+from ...privacy.mechanisms.array_sampling import RandomBytes, bernoulli
 from ...scoring.validation import Exposure, Fold, HoldOut, Validation, numbers_where, validation_of
 
 #: Probability with which a Poisson sample exceeds the public bound on its size.

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PrivacyError, best_of
+from sklearn_dpsearch.privacy.calibration import covers, gaussian_target, noise_multiplier_under
 from sklearn_dpsearch.privacy.count_distributions.negative_binomial import Geometric
-from sklearn_dpsearch.privacy.guarantees.least_noise import covers, gaussian_target, noise_multiplier_under
 from tests.privacy.brute_force import cases
 
 SETTINGS = cases(

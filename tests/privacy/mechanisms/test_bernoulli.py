@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy.mechanisms.bernoulli import bernoulli, uniform_integers
+from sklearn_dpsearch.privacy.mechanisms.array_sampling import bernoulli, uniform_integers
 
 
 def scripted(*words):

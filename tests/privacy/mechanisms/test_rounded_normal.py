@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
-from sklearn_dpsearch.privacy.mechanisms import rounded_normal
-from sklearn_dpsearch.privacy.mechanisms.rounded_normal import ACCURACY, rounded_normals
+from sklearn_dpsearch.privacy.mechanisms import array_sampling
+from sklearn_dpsearch.privacy.mechanisms.array_sampling import ACCURACY, rounded_normals
 from tests.privacy.brute_force import size
 
 
@@ -77,8 +77,8 @@ def test_a_word_on_an_edge_is_decided_by_further_bits(monkeypatch):
         word, rest = int(mpmath.floor(exact)), exact - mpmath.floor(exact)
         after = int(mpmath.floor(mpmath.ldexp(rest, 64)))
     asked = []
-    refined = rounded_normal._refined
-    monkeypatch.setattr(rounded_normal, "_refined", lambda *given: asked.append(1) or refined(*given))
+    refined = array_sampling._refined
+    monkeypatch.setattr(array_sampling, "_refined", lambda *given: asked.append(1) or refined(*given))
     assert rounded_normals(7, 1, of_words(word << 1, after - 5)).tolist() == [1]  # less tail: further out
     assert rounded_normals(7, 1, of_words(word << 1, after + 5)).tolist() == [0]
     assert rounded_normals(7, 1, of_words(word << 1 | 1, after - 5)).tolist() == [-1]
@@ -91,7 +91,7 @@ def test_in_doubt_digits_decide_what_double_precision_would(monkeypatch):
     """With an error bound that doubts half of the draws nothing changes but the time."""
     source = np.random.RandomState(3).bytes(8 * 60)
     plain = rounded_normals(5, 60, lambda size: source[:size])
-    monkeypatch.setattr(rounded_normal, "ACCURACY", 0.02)
+    monkeypatch.setattr(array_sampling, "ACCURACY", 0.02)
     doubted = iter([source])
     draw = np.random.RandomState(4).bytes
     again = rounded_normals(5, 60, lambda size: next(doubted, None) or draw(size))

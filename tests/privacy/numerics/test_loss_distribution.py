@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from sklearn_dpsearch.privacy import GaussianDP
 from sklearn_dpsearch.privacy.numerics import basic_mechanisms
+from sklearn_dpsearch.privacy.numerics.arithmetic import log_expm1, log_mills_ratio, safe_exp
 from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian, randomized_response
-from sklearn_dpsearch.privacy.numerics.logspace import log_expm1, log_mills_ratio, safe_exp
 from sklearn_dpsearch.privacy.numerics.loss_distribution import (
     LossDistribution,
     connect_the_dots,

@@ -7,11 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy.numerics import basic_mechanisms, convolution, rare_losses
-from sklearn_dpsearch.privacy.numerics.convolution import convolve
+from sklearn_dpsearch.privacy.numerics import basic_mechanisms, convolution
+from sklearn_dpsearch.privacy.numerics.convolution import convolve, cut_off
 from sklearn_dpsearch.privacy.numerics.grid_sums import GridPart
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution, on_points
-from sklearn_dpsearch.privacy.numerics.rare_losses import cut_off
 from tests.privacy.brute_force import cases, hockey_stick, loss_distribution, size
 
 ALL_EPSILONS = np.linspace(-6, 6, 241)
@@ -129,8 +128,8 @@ def test_what_the_transforms_get_wrong_is_below_the_allowance() -> None:
     for first, masses, ways in ((28, once, 3), (58, twice, 3), (88, thrice, 1)):
         exact[first : first + masses.size] += ways * masses
     for tilt in (-0.2, 0.0, 0.1, 0.3):
-        bounds = rare_losses._masses_by(tilt, start, [jump], 0, 199)
-        untilt = np.exp(start.log_moment(tilt) + rare_losses._log_rate([jump], tilt) - tilt * np.arange(200))
+        bounds = convolution._masses_by(tilt, start, [jump], 0, 199)
+        untilt = np.exp(start.log_moment(tilt) + convolution._log_rate([jump], tilt) - tilt * np.arange(200))
         assert np.all(bounds >= exact * (1 - 1e-12))
         assert np.all(bounds <= exact * (1 + 1e-9) + 1e-13 * untilt)
 
@@ -167,4 +166,4 @@ def test_every_loss_is_in_the_bulk_or_on_one_level() -> None:
     assert cut.bulk[0].losses.size + sum(pld.losses.size for pld in jumps) == step.losses.size
     for level in cut.levels:
         for pld, _ in level.jumps:
-            assert np.min(np.abs(pld.losses)) > 0.9 * rare_losses.RATIO * level.interval
+            assert np.min(np.abs(pld.losses)) > 0.9 * convolution.RATIO * level.interval

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from sklearn_dpsearch.privacy.guarantees.risk import TradeOff, trade_off
 from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian
-from sklearn_dpsearch.privacy.numerics.trade_off import TradeOff, trade_off
 from tests.privacy.brute_force import (
     Mechanism,
     exact_pair,

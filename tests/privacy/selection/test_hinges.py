@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy.selection.hinges import AffineLines, upper_envelope
+from sklearn_dpsearch.privacy.selection.testing_region import AffineLines, upper_envelope
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import math
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sklearn_dpsearch.privacy.statement.numbers import hundredths_up, percent_up, plain, short_up, up
+from sklearn_dpsearch.privacy.statement.content import hundredths_up, percent_up, plain, short_up, up
 
 
 @given(st.floats(0.0, 1e6))
