@@ -50,14 +50,6 @@ def check_size_of_delta(name: str, delta: float, n: float) -> None:
         )
 
 
-def plain_numbers(value: Any) -> None:
-    """Make Python numbers of all fields of a frozen dataclass that are annotated as numbers, or raise."""
-    for field in fields(value):
-        if field.type in ("float", "int", float, int):
-            number = plain_number(field.name, getattr(value, field.name))
-            object.__setattr__(value, field.name, number)
-
-
 def as_numbers(name: str, values: Any) -> Array:
     """A number, or an array of numbers, as floats; anything else raises ``TypeError``."""
     try:
@@ -95,10 +87,23 @@ else:
             return kept[self.attrname]
 
 
-def fields_alone(value: Any) -> dict[str, Any]:
-    """State of a frozen dataclass for a pickle: its fields; cached values are computed again."""
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+class FrozenValue:
+    """A frozen dataclass that checks itself when built. Its pickle holds fields alone; cached values are recomputed."""
 
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if field.type in ("float", "int", float, int):
+                object.__setattr__(self, field.name, plain_number(field.name, value))
+            elif field.name == "neighboring":
+                check_neighboring(value)
+        self._check()
 
-def set_fields(value: Any, state: dict[str, Any]) -> None:
-    value.__dict__.update(state)
+    def _check(self) -> None:
+        """Raise ``ValueError`` for fields that are impossible together or alone."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)

@@ -22,15 +22,13 @@ import numpy.typing as npt
 from scipy import integrate
 
 from .._checks import (
+    FrozenValue,
     as_numbers,
     cached_property,
     check_kind,
-    fields_alone,
     plain_number,
-    plain_numbers,
     require,
     require_whole,
-    set_fields,
 )
 from .._types import Array, ArrayLike
 from ..numerics.inversion import bracket, narrowed, whole_mean, within
@@ -154,7 +152,7 @@ MOST_TERMS = 10**6
 
 @part_of_guarantees
 @dataclass(frozen=True)
-class CountDistribution(ABC):
+class CountDistribution(ABC, FrozenValue):
     """Distribution of K, the number of runs of a search."""
 
     if TYPE_CHECKING:  # a field of some distributions
@@ -162,14 +160,6 @@ class CountDistribution(ABC):
         @property
         def mean(self) -> float:
             """E K."""
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        self._check()
-
-    @abstractmethod
-    def _check(self) -> None:
-        """Raise ``ValueError`` for parameters outside the domain."""
 
     # Hooks of each distribution -----------------------------------------------------------------------------------
 
@@ -284,8 +274,6 @@ class CountDistribution(ABC):
     def _steps(self) -> Steps:
         """Table for drawing K. It depends on the distribution alone, so a kept table reveals no draw."""
         return steps_of(self)
-
-    __getstate__, __setstate__ = fields_alone, set_fields
 
     def at_least_one(self) -> CountDistribution:
         """This distribution given K ≥ 1."""

@@ -18,12 +18,9 @@ from scipy import optimize
 
 from ...errors import MixedNeighborsError, PrivacyError
 from .._checks import (
+    FrozenValue,
     cached_property,
     check_kind,
-    check_neighboring,
-    fields_alone,
-    plain_numbers,
-    set_fields,
 )
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
@@ -76,7 +73,7 @@ def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
 
 @part_of_guarantees
 @dataclass(frozen=True, kw_only=True, eq=False)  # of a class that is no dataclass each object is one of its own
-class Guarantee(Accounted):
+class Guarantee(Accounted, FrozenValue):
     """A differential-privacy guarantee under one neighbouring relation.
 
     Parameters
@@ -87,14 +84,6 @@ class Guarantee(Accounted):
     """
 
     neighboring: Neighboring = "add_remove"
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        check_neighboring(self.neighboring)
-        self._check()
-
-    def _check(self) -> None:
-        """Raise ``ValueError`` for parameters that no mechanism has."""
 
     @cached_property
     def pair(self) -> DominatingPair:
@@ -169,8 +158,6 @@ class Guarantee(Accounted):
             known only as a function cannot be written.
         """
         return {"version": VERSION, **written(self)}
-
-    __getstate__, __setstate__ = fields_alone, set_fields
 
 
 def from_dict(found: Mapping[str, Any]) -> Guarantee:

@@ -232,6 +232,25 @@ def lower_hull(epsilons: Array, delta: Array) -> Array:
 # --- mixing, and grids -------------------------------------------------------------------------------------------
 
 
+def normalized(pld: LossDistribution) -> LossDistribution:
+    r"""Normalize a pair to total masses of 1: its curve where below a chord from H_0 = 1, else the chord.
+
+    A true curve is convex in c and 1 at c = 0, so it lies below each chord from there; the steepest chord is taken. A
+    pair drawn through points of a profile may exceed 1 near c = 0, and the least losses of a transform are noise.
+    """
+    above_q = pld.from_above[1]
+    if pld.losses.size == 0 or pld.infinity >= 1:
+        return LossDistribution(np.array([]), np.array([]), 1.0, 1.0)
+    with np.errstate(under="ignore"):
+        slopes = np.minimum((1.0 - pld.delta_at(pld.losses)) * safe_exp(-pld.losses), 1.0)
+    first = int(np.argmax(slopes))
+    mass = max(float(slopes[first]) - float(above_q[first + 1]), 0.0)
+    losses, masses = pld.losses[first:], pld.masses[first:].copy()
+    masses[0] = mass * float(safe_exp(losses[0]))
+    missing = max(0.0, 1.0 - float(masses.sum()) - pld.infinity)
+    return LossDistribution(losses, masses, pld.infinity + missing, max(0.0, 1.0 - mass - float(above_q[first + 1])))
+
+
 def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDistribution:
     """The loss distribution whose curve is Σ w_i·H_i, exactly."""
     losses = np.concatenate([pld.losses for pld in parts])

@@ -20,8 +20,7 @@ from .._checks import cached_property
 from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..numerics.arithmetic import safe_exp
-from ..numerics.loss_distribution import ROUNDING, LossDistribution
-from .random_parts import normalized
+from ..numerics.loss_distribution import ROUNDING, LossDistribution, normalized
 from .testing_region import SLACK, Hinges, Nodes, composed, lower_edge
 
 #: Cells of q, cells of room, and losses at which the largest gain is computed.

@@ -31,10 +31,10 @@ from ..guarantees.pure import PureDP
 from ..guarantees.relations import CARRIED_OVER, ChangedRecord, as_replace_one
 from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate
-from ..numerics.loss_distribution import ROUNDING, DominatingPair
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, normalized
 from .best_of import BestOf
 from .published import SUBSET
-from .random_parts import coupled, delta_in_direction, log_mean_exp, normalized, thinned
+from .random_parts import coupled, delta_in_direction, log_mean_exp, thinned
 
 TrainOn = Literal["rest", "all"]
 #: Atoms of each part of tuning; and of each in compositions, where the profile is evaluated at POINTS points.

@@ -72,18 +72,22 @@ def through(points: Array, values: Array) -> Hinges:
 
 def upper_envelope(lines: AffineLines) -> Hinges:
     """The largest of the lines and 0, as hinges."""
-    order = np.lexsort((lines.fall, -lines.height))
-    height, fall = lines.height[order], lines.fall[order]
-    lower = fall < np.minimum.accumulate(np.append(np.inf, fall[:-1]))  # a smaller and steeper line never wins
-    height, fall = np.append(height[lower], 0.0), np.append(fall[lower], 0.0)
-    if fall[-2] == 0.0:
-        height, fall = height[:-1], fall[:-1]
-    kept = _hull(height.tolist(), fall.tolist())
-    weights, drops = -np.diff(height[kept]), -np.diff(fall[kept])
-    if height[kept[-1]] > 0:  # a line that never falls: an end at infinity
-        weights, drops = np.append(weights, height[kept[-1]]), np.append(drops, 0.0)
+    height, fall = largest_lines(AffineLines(np.append(lines.height, 0.0), np.append(lines.fall, 0.0)))
+    weights, drops = -np.diff(height), -np.diff(fall)
+    if height[-1] > 0:  # a line that never falls: an end at infinity
+        weights, drops = np.append(weights, height[-1]), np.append(drops, 0.0)
     with np.errstate(divide="ignore", over="ignore"):
         return Hinges(weights, np.where(drops > 0, weights / np.maximum(drops, 1e-320), np.inf))
+
+
+def largest_lines(lines: AffineLines) -> AffineLines:
+    """The lines that are the largest for some z ≥ 0, by falling height and fall."""
+    order = np.lexsort((lines.fall, -lines.height))
+    height, fall = lines.height[order], lines.fall[order]
+    flatter = fall < np.minimum.accumulate(np.append(np.inf, fall[:-1]))  # a lower and steeper line never wins
+    height, fall = height[flatter], fall[flatter]
+    kept = _hull(height.tolist(), fall.tolist())
+    return AffineLines(height[kept], fall[kept])
 
 
 def _hull(height: list[float], fall: list[float]) -> list[int]:

@@ -26,14 +26,13 @@ from sklearn_dpsearch.privacy import (
     subset_then_train,
     witness,
 )
-from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution
+from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution, normalized
 from sklearn_dpsearch.privacy.selection import random_parts, subset
 from sklearn_dpsearch.privacy.selection.random_parts import (
     Pieces,
     _quantiles,
     coupled,
     delta_removed,
-    normalized,
 )
 from sklearn_dpsearch.privacy.selection.subset import TheoremFour
 from tests.privacy import brute_force, subset_search
