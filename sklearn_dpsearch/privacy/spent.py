@@ -204,14 +204,4 @@ class PrivacySpent(Statement):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(component.name)}</td><td>{up(self._alone(component))}</td></tr>"
-            for component in self.components
-        )
-        notes = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
-        basis = html.escape(f"({self.neighboring} neighbours, unit: {self.unit}, {self.bound})")
-        words = html.escape(risk_in_words(self))
-        return (
-            f"<div><b>ε = {up(self.epsilon)}</b> at δ = {short_up(self.delta)} {basis}"
-            f"<table><tr><th>released</th><th>ε alone</th></tr>{rows}</table><p>{words}</p><ul>{notes}</ul></div>"
-        )
+        return f"<pre>{html.escape(str(self))}</pre>"

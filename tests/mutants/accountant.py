@@ -406,8 +406,8 @@ MUTANTS = {
     "Gaussian parts not added": Mutant(
         mistake="The composition of Gaussian guarantees costs the largest μ.",
         file="privacy/guarantees/composition.py",
-        old="total = math.hypot(*[part.mu for part in parts])",
-        new="total = max([part.mu for part in parts])",
+        old="math.hypot(*(part.mu for part in parts))",
+        new="max(part.mu for part in parts)",
         tests=("privacy/guarantees/test_composition.py::test_closed_forms_add_up_exactly",),
     ),
     "worst candidate at one δ": Mutant(

@@ -134,3 +134,9 @@ class BoundedRangeDP(_LargestLoss):
             return np.where(epsilon >= self.epsilon, 0.0, 1.0)
         values = np.expm1(np.minimum(0.5 * (epsilon - self.epsilon), 0.0)) ** 2 / -np.expm1(-self.epsilon)
         return np.asarray(np.minimum(values * (1.0 + ROUNDING), 1.0))
+
+
+def only_largest_loss(guarantee: Guarantee) -> PureDP | None:
+    """Pure guarantee with the largest loss of another, if it is known: smaller where a profile lacks digits."""
+    largest = guarantee.pure_epsilon
+    return None if largest is None else PureDP(epsilon=largest, neighboring=guarantee.neighboring)

@@ -23,10 +23,18 @@ from .._types import Array, ArrayLike
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import Fixed, as_count_distribution
 from ..count_distributions.negative_binomial import TruncatedNegativeBinomial
-from ..guarantees.base import NEAR, Guarantee, Statement, as_guarantee, check_parts, discretized, smallest_epsilon
+from ..guarantees.base import (
+    NEAR,
+    Guarantee,
+    SmallestOf,
+    Statement,
+    as_guarantee,
+    check_parts,
+    discretized,
+    smallest_epsilon,
+)
 from ..guarantees.composition import compose
-from ..guarantees.pure import PureDP
-from ..guarantees.tightest import SmallestOf, only_largest_loss
+from ..guarantees.pure import PureDP, only_largest_loss
 from ..guarantees.values import NonPrivate
 from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
@@ -177,17 +185,22 @@ class TheoremOne(_OfManyRuns):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TheoremFive(Guarantee):
-    """The guarantee of Theorem 5 (potentials) near ε = 0, where Theorem 1 is weak.
-
-    The bound is computed at a few ε, on first use. Profiles are convex in e^ε, so they lie below the chords.
-    """
+class _KnownAtPlaces(Guarantee):
+    """A bound that is computed at a few ε, on first use, and the chords between them."""
 
     first: TheoremOne
 
     def _check(self) -> None:
         check_kind("first", self.first, TheoremOne, "a TheoremOne")
         check_parts(self, first=self.first)
+
+    def _pair(self) -> DominatingPair:
+        return self.first.pair
+
+
+@dataclass(frozen=True, kw_only=True)
+class TheoremFive(_KnownAtPlaces):
+    """The guarantee of Theorem 5 (potentials) near ε = 0, where Theorem 1 is weak: convex in e^ε, so below chords."""
 
     def _profile(self, epsilon: Array) -> Array:
         if not np.any(self.first._profile(epsilon) > NEAR):
@@ -214,19 +227,10 @@ class TheoremFive(Guarantee):
     def _epsilon(self, delta: float) -> float:
         return np.inf if delta < NEAR else smallest_epsilon(self._profile, delta)
 
-    def _pair(self) -> DominatingPair:
-        return self.first.pair
-
 
 @dataclass(frozen=True, kw_only=True)
-class TheoremSix(Guarantee):
-    """The guarantee of Theorem 6 (prices on places) at a few ε, computed on first use, and of chords between them."""
-
-    first: TheoremOne
-
-    def _check(self) -> None:
-        check_kind("first", self.first, TheoremOne, "a TheoremOne")
-        check_parts(self, first=self.first)
+class TheoremSix(_KnownAtPlaces):
+    """The guarantee of Theorem 6 (prices on places)."""
 
     @cached_property
     def anchors(self) -> tuple[Anchors, ...]:
@@ -249,9 +253,6 @@ class TheoremSix(Guarantee):
 
     def _epsilon(self, delta: float) -> float:
         return np.inf if delta == 0 else smallest_epsilon(self._profile, delta)
-
-    def _pair(self) -> DominatingPair:
-        return self.first.pair
 
 
 def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> DominatingPair:

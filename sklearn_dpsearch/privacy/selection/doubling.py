@@ -23,7 +23,7 @@ from math import ceil
 import numpy as np
 
 from .._checks import cached_property, require, require_whole
-from .._types import Array, ArrayLike, Neighboring
+from .._types import Array, Neighboring
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import PureDP
 from ..numerics.arithmetic import float_above
@@ -116,19 +116,6 @@ class DoublingWalk(Guarantee):
     @property
     def pure_epsilon(self) -> float:
         return float_above(self.halves * Fraction(self.round_epsilon) / 2)
-
-    def renyi(self, order: ArrayLike) -> Array:
-        """The worst case of E_P[e^{(α−1)·loss}] over the same sequences of rounds, by the same recursion."""
-        flat = np.atleast_1d(np.asarray(order, dtype=float)) - 1.0
-
-        def mixed(up: Array, loss_up: int, down: Array, loss_down: int) -> Array:
-            p, rest = _probabilities(loss_up, loss_down, 0.5 * self.round_epsilon)
-            high, low = 0.5 * loss_up * self.round_epsilon * flat, -0.5 * loss_down * self.round_epsilon * flat
-            return np.asarray(np.logaddexp(np.log(p) + high + up, np.log(max(rest, 1e-320)) + low + down))
-
-        log_moment = self._recursion(np.zeros_like(flat), mixed)
-        curve: Array = np.clip(log_moment / flat, 0.0, self.pure_epsilon)
-        return np.asarray(np.reshape(curve, np.shape(order)))
 
     @cached_property
     def _grid(self) -> tuple[int, Array]:

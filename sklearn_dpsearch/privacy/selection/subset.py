@@ -17,7 +17,7 @@ the dominating likelihood ratio q·X(U) + (1−q)(1−v+v·V(U))·Y if the train
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
 from typing import Literal
 
@@ -25,11 +25,10 @@ import numpy as np
 
 from .._checks import cached_property, check_kind, plain_number, require
 from .._types import Array, Neighboring
-from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts, discretized
+from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts, discretized
 from ..guarantees.composition import compose, mixture, same_neighbors
 from ..guarantees.pure import PureDP
 from ..guarantees.relations import CARRIED_OVER, ChangedRecord, as_replace_one
-from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, normalized
 from .best_of import BestOf
@@ -152,15 +151,7 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
         by_coin: dict[str, Guarantee | None] = {"mixture": self._known_membership()}
         if self.neighboring == "replace_one" or not self.secret_membership:
             return by_coin
-        first = TheoremFour(
-            tune=self.tune,
-            train=self.train,
-            fraction=self.fraction,
-            train_on=self.train_on,
-            validate=self.validate,
-            share=self.share,
-            neighboring=self.neighboring,
-        )
+        first = TheoremFour(**{one.name: getattr(self, one.name) for one in fields(TheoremFour)})
         if self.validate is not None:
             return {"Theorem 4": first, **by_coin}
         name, published = SUBSET[self.train_on]

@@ -26,8 +26,8 @@ import numpy as np
 
 from .._checks import cached_property, plain_number, require
 from .._types import Array
-from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts
-from ..guarantees.tightest import SmallestOf, only_largest_loss
+from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts
+from ..guarantees.pure import only_largest_loss
 from ..guarantees.values import NonPrivate
 from ..numerics.loss_distribution import (
     ROUNDING,

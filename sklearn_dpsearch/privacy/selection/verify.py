@@ -18,9 +18,8 @@ from .._checks import plain_number, require
 from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
-from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
+from ..guarantees.base import LARGEST_EPSILON, Guarantee, SmallestOf, Statement, as_guarantee
 from ..guarantees.pure import PureDP
-from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .best_of import best_of

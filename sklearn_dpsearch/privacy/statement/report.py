@@ -129,15 +129,11 @@ def svg(curve: Curve, key: str) -> str:
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="{key}-title {key}-desc" '
         f'xmlns="http://www.w3.org/2000/svg"><title id="{key}-title">{escape(TITLE)}</title>'
         f'<desc id="{key}-desc">{escape(DESCRIPTION)}</desc>{_axes()}'
-        f'<line class="guess" stroke="currentColor" stroke-dasharray="5 4" {_from_to()}/>'
+        f'<line class="guess" stroke="currentColor" stroke-dasharray="5 4" '
+        f'x1="{_x(0):.1f}" y1="{_y(0):.1f}" x2="{_x(1):.1f}" y2="{_y(1):.1f}"/>'
         f'<polyline class="line" fill="none" stroke="currentColor" stroke-width="2.5" points="{" ".join(points)}"/>'
         "</svg>"
     )
-
-
-def _from_to() -> str:
-    """The diagonal."""
-    return f'x1="{_x(0):.1f}" y1="{_y(0):.1f}" x2="{_x(1):.1f}" y2="{_y(1):.1f}"'
 
 
 def _x(rate: float) -> float:

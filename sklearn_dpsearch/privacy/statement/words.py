@@ -10,20 +10,13 @@ from .._types import Neighboring
 from ..guarantees.base import Guarantee
 from .content import short_down, short_up
 
-#: Relation ↦ definition of neighbours, for a unit {one}, and knowledge of the number of records.
-NEIGHBOURS: dict[Neighboring, tuple[str, str]] = {
-    "add_remove": (
-        "Two data sets are neighbours if one of them has {one} more than the other.",
-        "private",
-    ),
+#: Relation ↦ definition of neighbours, for a unit {one}.
+NEIGHBOURS: dict[Neighboring, str] = {
+    "add_remove": "Two data sets are neighbours if one of them has {one} more than the other.",
     "zero_out": (
-        "Two data sets are neighbours if {one} of one of them is replaced by nothing in the other, in the same place.",
-        "public",
+        "Two data sets are neighbours if {one} of one of them is replaced by nothing in the other, in the same place."
     ),
-    "replace_one": (
-        "Two data sets are neighbours if {one} of one of them is replaced by anything in the other.",
-        "public",
-    ),
+    "replace_one": "Two data sets are neighbours if {one} of one of them is replaced by anything in the other.",
 }
 #: Relation ↦ definition of neighbours that differ in a person, with any number of records.
 NEIGHBOURS_OF_PERSON: dict[Neighboring, str] = {
