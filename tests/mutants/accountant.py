@@ -498,14 +498,14 @@ MUTANTS = {
     ),
     "two ratios in opposite order": Mutant(
         mistake="Tuning and its scores are coupled so that one tells least where the other tells most.",
-        file="privacy/selection/random_parts.py",
+        file="privacy/selection/subset.py",
         old="+ np.logaddexp(np.log1p(-share), np.log(share) + v.at(ends))",
         new="+ np.logaddexp(np.log1p(-share), np.log(share) + v.at(1.0 - ends))",
         tests=("privacy/selection/test_subset.py::test_bound_is_exact_where_both_ratios_rise_together",),
     ),
     "everybody validates rarely": Mutant(
         mistake="The share of the records that validate is taken off the cost twice.",
-        file="privacy/selection/random_parts.py",
+        file="privacy/selection/subset.py",
         old="np.logaddexp(np.log1p(-share), np.log(share) + v.at(ends))",
         new="np.logaddexp(np.log1p(-share * share), 2 * np.log(share) + v.at(ends))",
         tests=("privacy/selection/test_subset.py::test_bound_is_exact_where_both_ratios_rise_together",),

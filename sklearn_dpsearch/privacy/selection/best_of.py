@@ -39,8 +39,7 @@ from ..guarantees.values import NonPrivate
 from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .potentials import theorem_5
-from .price_chords import EVERYWHERE, PAIR, Anchors, light_tailed
-from .prices import Ground
+from .prices import EVERYWHERE, PAIR, Anchors, Ground, light_tailed
 from .published import BEST_OF
 from .testing_region import (
     SLACK,
