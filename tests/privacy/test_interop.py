@@ -7,12 +7,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.pld.pld_pmf import DensePLDPmf
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    GaussianDP,
-    ProfileDP,
-    compose,
-)
+from sklearn_dpsearch.privacy import DPSGD, GaussianDP, ProfileDP, compose
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, on_grid
 
 GRID = np.linspace(0, 4, 41)

@@ -21,15 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import integrate
 
-from .._checks import (
-    FrozenValue,
-    as_numbers,
-    cached_property,
-    check_kind,
-    plain_number,
-    require,
-    require_whole,
-)
+from .._checks import FrozenValue, as_numbers, cached_property, check_kind, plain_number, require, require_whole
 from .._types import Array, ArrayLike
 from ..numerics.inversion import bracket, narrowed, whole_mean, within
 from ..serialization import part_of_guarantees

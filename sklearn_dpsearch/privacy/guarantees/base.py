@@ -18,11 +18,7 @@ import numpy as np
 from scipy import optimize
 
 from ...errors import MixedNeighborsError, PrivacyError
-from .._checks import (
-    FrozenValue,
-    cached_property,
-    check_kind,
-)
+from .._checks import FrozenValue, cached_property, check_kind
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
 from ..numerics.inversion import bracket, geometric

@@ -8,14 +8,7 @@ from scipy.stats import norm
 
 from sklearn_dpsearch.privacy.guarantees.risk import TradeOff, trade_off
 from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian
-from tests.privacy.brute_force import (
-    Mechanism,
-    exact_pair,
-    interesting_epsilons,
-    lower_edge,
-    random_mechanism,
-    size,
-)
+from tests.privacy.brute_force import Mechanism, exact_pair, interesting_epsilons, lower_edge, random_mechanism, size
 
 RATES = np.concatenate([[0.0], np.geomspace(1e-9, 0.01, 15), np.linspace(0.02, 0.98, 49), [0.999, 1.0]])
 EPSILONS = np.linspace(0.0, 12.0, 241)

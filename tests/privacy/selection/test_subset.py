@@ -28,13 +28,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution, normalized
 from sklearn_dpsearch.privacy.selection import subset
-from sklearn_dpsearch.privacy.selection.subset import (
-    Pieces,
-    TheoremFour,
-    _quantiles,
-    coupled,
-    delta_removed,
-)
+from sklearn_dpsearch.privacy.selection.subset import Pieces, TheoremFour, _quantiles, coupled, delta_removed
 from tests.privacy import brute_force, subset_search
 from tests.privacy.brute_force import Mechanism, Violation, exact_pair, hockey_stick, random_mechanism
 from tests.privacy.subset_search import EPSILONS, VARIANTS, Search, check, neighbours
