@@ -167,14 +167,14 @@ MUTANTS = {
         file="privacy/numerics/convolution.py",
         old="+ 4.0 * EPS * abs(least), pld.masses[here] / p)",
         new="+ 4.0 * EPS * abs(least), pld.masses[here])",
-        tests=("privacy/numerics/test_rare_losses.py::test_bound_is_above_the_exact_composition_and_close",),
+        tests=("privacy/numerics/test_convolution.py::test_bound_is_above_the_exact_composition_and_close",),
     ),
     "one rare loss at most": Mutant(
         mistake="Sums with two rare losses or more are left out.",
         file="privacy/numerics/convolution.py",
         old="special.expm1(exponent) * np.exp(-rate) if rate < 1",
         new="exponent * np.exp(-rate) if rate < 1",
-        tests=("privacy/numerics/test_rare_losses.py::test_what_the_transforms_get_wrong_is_below_the_allowance",),
+        tests=("privacy/numerics/test_convolution.py::test_what_the_transforms_get_wrong_is_below_the_allowance",),
         seen="first-order bounds for rare events",
     ),
     "remainder of a long composition": Mutant(
@@ -182,7 +182,7 @@ MUTANTS = {
         file="privacy/numerics/convolution.py",
         old="        if count % size:\n",
         new="        if False:\n",
-        tests=("privacy/numerics/test_rare_losses.py::test_compositions_of_compositions_are_above_the_exact_one",),
+        tests=("privacy/numerics/test_convolution.py::test_compositions_of_compositions_are_above_the_exact_one",),
     ),
     "epsilon rounded down": Mutant(
         mistake="A bisection for ε returns the end that does not meet δ.",
@@ -347,7 +347,7 @@ MUTANTS = {
         file="privacy/selection/testing_region.py",
         old="kept = _hull(height.tolist(), fall.tolist())",
         new="kept = [0, height.size - 1]",
-        tests=("privacy/selection/test_hinges.py::test_hinges_are_the_upper_envelope_of_their_lines",),
+        tests=("privacy/selection/test_testing_region.py::test_hinges_are_the_upper_envelope_of_their_lines",),
     ),
     "one run's ε for the search": Mutant(
         mistake="The search reports what one run costs.",
@@ -555,7 +555,9 @@ MUTANTS = {
         file="privacy/mechanisms/array_sampling.py",
         old="digits, rest = divmod(rest * 2**64, 1)",
         new="digits, rest = int(-(-rest * 2**53 // 1)) * 2**11, 0",
-        tests=("privacy/mechanisms/test_bernoulli.py::test_a_probability_of_1e_17_is_not_that_of_a_53_bit_uniform",),
+        tests=(
+            "privacy/mechanisms/test_array_sampling.py::test_a_probability_of_1e_17_is_not_that_of_a_53_bit_uniform",
+        ),
         seen="this library, in its first form; np.random.rand(n) < q",
     ),
     "zero drawn twice": Mutant(
@@ -615,14 +617,14 @@ MUTANTS = {
         file="privacy/guarantees/risk.py",
         old="steep = self.deltas + c * alpha",
         new="steep = c * alpha",
-        tests=("privacy/numerics/test_trade_off.py::test_no_attack_misses_less_than_the_curve_says",),
+        tests=("privacy/guarantees/test_risk.py::test_no_attack_misses_less_than_the_curve_says",),
     ),
     "delta counted once in the advantage": Mutant(
         mistake="The largest gap of the rates is computed with δ in the place of 2δ.",
         file="privacy/guarantees/risk.py",
         old="2.0 * self.deltas * part",
         new="self.deltas * part",
-        tests=("privacy/numerics/test_trade_off.py::test_the_advantage_is_the_total_variation_distance",),
+        tests=("privacy/guarantees/test_risk.py::test_the_advantage_is_the_total_variation_distance",),
     ),
     "group privacy with m times delta": Mutant(
         mistake="For a person with m records δ is multiplied by m, without the factors e^{iε}.",
@@ -667,7 +669,7 @@ MUTANTS = {
         file="privacy/statement/content.py",
         old="quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT)",
         new="quantize(Decimal(1).scaleb(-digits), 'ROUND_HALF_EVEN', EXACT)",
-        tests=("privacy/statement/test_numbers.py::test_an_epsilon_is_never_printed_below_itself_nor_far_above",),
+        tests=("privacy/statement/test_report.py::test_an_epsilon_is_never_printed_below_itself_nor_far_above",),
         seen="nearly every table of every paper",
     ),
     "ε rounded up after a multiplication": Mutant(
@@ -675,7 +677,7 @@ MUTANTS = {
         file="privacy/statement/content.py",
         old="format(Decimal(repr(float(value))).quantize(",
         new="format(Decimal(repr(math.ceil(value * 10**digits) / 10**digits)).quantize(",
-        tests=("privacy/statement/test_numbers.py::test_an_epsilon_is_never_printed_below_itself_nor_far_above",),
+        tests=("privacy/statement/test_report.py::test_an_epsilon_is_never_printed_below_itself_nor_far_above",),
         seen="this library's own short statement",
     ),
     "risks printed to the nearest digit": Mutant(
@@ -684,7 +686,7 @@ MUTANTS = {
         old='exact.quantize(Decimal("0.01"), ROUND_CEILING, EXACT)',
         new="exact.quantize(Decimal(\"0.01\"), 'ROUND_HALF_EVEN', EXACT)",
         tests=(
-            "privacy/statement/test_numbers.py::test_a_risk_is_never_printed_below_itself_nor_above_a_hundred_per_cent",
+            "privacy/statement/test_report.py::test_a_risk_is_never_printed_below_itself_nor_above_a_hundred_per_cent",
         ),
     ),
     "δ printed to the nearest digit": Mutant(
@@ -692,7 +694,7 @@ MUTANTS = {
         file="privacy/statement/content.py",
         old="return _short(value, digits, ROUND_CEILING)",
         new="return _short(value, digits, 'ROUND_HALF_EVEN')",
-        tests=("privacy/statement/test_numbers.py::test_a_delta_is_never_printed_below_itself",),
+        tests=("privacy/statement/test_report.py::test_a_delta_is_never_printed_below_itself",),
     ),
     "a profile at one δ": Mutant(
         mistake="ε at every δ of the report's profile is the ε at the stated δ.",
