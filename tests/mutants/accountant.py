@@ -360,8 +360,8 @@ MUTANTS = {
     "geometric for Poisson": Mutant(
         mistake="A search with a Poisson number of runs is accounted by the geometric distribution.",
         file="privacy/selection/best_of.py",
-        old='as_guarantee(one_run, "one_run"), as_count_distribution(count))',
-        new='as_guarantee(one_run, "one_run"), as_count_distribution(getattr(count, "mean", count)))',
+        old="shared(BestOf(one_run=one_run, count=distribution,",
+        new="shared(BestOf(one_run=one_run, count=as_count_distribution(distribution.mean),",
         tests=("privacy/selection/test_best_of.py::test_poisson_search_costs_at_most_the_stated_figure",),
     ),
     "at least one, not renormalised": Mutant(

@@ -160,10 +160,6 @@ def renyi_of_two_steps(curve: Callable[[Array], Array], order: Array) -> Array:
     return np.asarray(2 * order / (2 * order - 1) * curve(2 * order - 1) + curve(2 * order))
 
 
-def _same_parameters(guarantee: Any) -> Guarantee:
-    return replace(guarantee, neighboring="replace_one")  # type: ignore[no-any-return]
-
-
 def _renyi(guarantee: Any) -> Guarantee:
     orders = np.unique(np.concatenate([0.5 * guarantee.orders, 0.5 * (guarantee.orders + 1)]))
     orders = orders[orders > 1]
@@ -176,8 +172,7 @@ def _renyi(guarantee: Any) -> Guarantee:
 #: Further kinds of guarantees for changed records.
 CARRIED_OVER: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
     RenyiDP: _renyi,
-    DPSGD: _same_parameters,
-    NonPrivate: _same_parameters,
+    **dict.fromkeys((DPSGD, NonPrivate), lambda one: replace(one, neighboring="replace_one")),
 }
 
 

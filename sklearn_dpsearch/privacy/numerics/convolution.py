@@ -137,14 +137,9 @@ def _infinity(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float
     return float(either * (1.0 + EPS * (64.0 + 8.0 * sum(counts))))
 
 
-def deviation_of(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
-    """Standard deviation of the sum."""
-    return math.sqrt(sum(count * pld.moments()[1] for pld, count in zip(parts, counts)))
-
-
 def _interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
     """Grid on which rounding adds about 1e-4 of the variance of the total loss, and whose indices are exact floats."""
-    total, number = deviation_of(parts, counts), sum(counts)
+    total, number = math.sqrt(sum(count * pld.moments()[1] for pld, count in zip(parts, counts))), sum(counts)
     largest = number * max(float(np.max(np.abs(pld.losses))) for pld in parts)
     return max(min(total / math.sqrt(number) / OF_ONE, total / OF_SUM), largest * FINEST, 1e-14)
 

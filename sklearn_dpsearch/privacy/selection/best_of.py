@@ -31,6 +31,7 @@ from ..guarantees.base import (
     as_guarantee,
     check_parts,
     discretized,
+    shared,
     smallest_epsilon,
 )
 from ..guarantees.composition import compose
@@ -91,7 +92,8 @@ def best_of_bounded(epsilon: float, base: LossDistribution, count: CountDistribu
     grid, dropped = nodes(spacing=1.02), 0.0
     while True:
         upper = _ratio_of_cells(epsilon, base, count, grid)
-        reached = count.log_slope(grid.q[1:], grid.u[1:]) - _log_edge_slope(base, count, grid)
+        ends = Nodes(grid.q[1:], grid.u[1:])
+        reached = count.log_slope(*ends) - count.log_slope(*lower_edge(base, ends)[0])
         best, bound = float(np.max(reached)), float(np.max(upper))
         if bound <= best + 1e-7 or grid.q.size > 2**20:
             return float(epsilon + max(bound, dropped))
@@ -115,11 +117,6 @@ def _ratio_of_cells(epsilon: float, base: LossDistribution, count: CountDistribu
     with np.errstate(divide="ignore"):
         elasticity = np.exp(np.log(q) + count.log_curvature(q, u) - count.log_slope(q, u))
     return np.fmin(slope_ratio(base, count, grid), elasticity * epsilon)
-
-
-def _log_edge_slope(base: LossDistribution, count: CountDistribution, grid: Nodes) -> Array:
-    edge, _ = lower_edge(base, Nodes(grid.q[1:], grid.u[1:]))
-    return count.log_slope(edge.q, edge.u)
 
 
 def _refined(grid: Nodes, cells: npt.NDArray[np.bool_]) -> Nodes:
@@ -359,11 +356,7 @@ def best_of(one_run: Guarantee | Statement, count: CountDistribution | float) ->
     >>> round(best_of(PureDP(epsilon=0.1), Geometric(10)).epsilon_at(0.0), 4)
     0.2636
     """
-    return _best_of(as_guarantee(one_run, "one_run"), as_count_distribution(count))
-
-
-@lru_cache(maxsize=64)
-def _best_of(one_run: Guarantee, distribution: CountDistribution) -> Guarantee:
+    one_run, distribution = as_guarantee(one_run, "one_run"), as_count_distribution(count)
     if isinstance(one_run, NonPrivate) or distribution == Fixed(1):
         return one_run
-    return BestOf(one_run=one_run, count=distribution, neighboring=one_run.neighboring)
+    return shared(BestOf(one_run=one_run, count=distribution, neighboring=one_run.neighboring))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -404,15 +405,10 @@ class Anchors:
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
-        self._epsilons: dict[int, float] = {}
-        self._deltas: dict[int, float] = {}
-        self._rooms: dict[int, Room] = {}
-
-    def epsilon(self, k: int) -> float:
-        """ε at which Theorem 1 reaches δ = e^{−k·STEP}, in this direction."""
-        if k not in self._epsilons:
-            self._epsilons[k] = smallest_epsilon(self.ground.unpriced, math.exp(-k * STEP))
-        return self._epsilons[k]
+        #: k ↦ ε at which Theorem 1 reaches δ = e^{−k·STEP}, in this direction.
+        self.epsilon = cache(lambda k: smallest_epsilon(ground.unpriced, math.exp(-k * STEP)))
+        self._room = cache(lambda k: best_room(ground, self.epsilon(k)))
+        self._priced = cache(self._bound)
 
     def delta(self, k: int) -> float:
         """The bound there, and 1 if there is no such ε."""
@@ -420,22 +416,14 @@ class Anchors:
             return 1.0
         return self._priced(k) if k < self.end else math.exp(-k * STEP)
 
-    def _priced(self, k: int) -> float:
-        if k not in self._deltas:
-            priced = bound_by(self._room(SHARED * (k // SHARED)), self.epsilon(k))
-            self._deltas[k] = min(priced, math.exp(-k * STEP))
-        return self._deltas[k]
+    def _bound(self, k: int) -> float:
+        return min(bound_by(self._room(SHARED * (k // SHARED)), self.epsilon(k)), math.exp(-k * STEP))
 
     @cached_property
     def end(self) -> int:
         """First k without a gain by prices, from which Theorem 1 serves: prices gain less at smaller δ."""
         seen = (k for k in ENDS if self.epsilon(k) <= LARGEST_LOSS)
         return next((k for k in seen if self._priced(k) > NOTHING * math.exp(-k * STEP)), LAST + 1)
-
-    def _room(self, k: int) -> Room:
-        if k not in self._rooms:
-            self._rooms[k] = best_room(self.ground, self.epsilon(k))
-        return self._rooms[k]
 
     def gains(self, factors: dict[int, float]) -> bool:
         """Return whether prices reduce δ by such a factor at one of the given k."""

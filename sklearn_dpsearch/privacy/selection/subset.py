@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from .._checks import cached_property, check_kind, plain_number, require
 from .._types import Array, Neighboring
-from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts, discretized
+from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts, discretized, shared
 from ..guarantees.composition import compose, mixture, same_neighbors
 from ..guarantees.pure import PureDP
 from ..guarantees.relations import CARRIED_OVER, ChangedRecord, as_replace_one
@@ -422,44 +422,26 @@ def subset_then_train(
     require(train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=train_on)
     require(0 < validated_share <= 1, "0 < validated_share <= 1", validated_share=validated_share)
     check_kind("secret_membership", secret_membership, bool, "True or False")
-    validation = None if validate is None else as_guarantee(validate, "validate")
-    return _subset_then_train(
-        as_guarantee(tune, "tune"),
-        as_guarantee(train, "train"),
-        fraction,
-        train_on,
-        validation,
-        validated_share,
-        secret_membership,
-    )
-
-
-@lru_cache(maxsize=64)
-def _subset_then_train(
-    tune: Guarantee,
-    train: Guarantee,
-    fraction: float,
-    train_on: TrainOn,
-    validate: Guarantee | None,
-    share: float,
-    secret_membership: bool,
-) -> Guarantee:
+    tune, train = as_guarantee(tune, "tune"), as_guarantee(train, "train")
+    validate = None if validate is None else as_guarantee(validate, "validate")
     same_neighbors((tune, train) if validate is None else (tune, train, validate))
     if fraction == 1:
         return tune if train_on == "rest" else compose(tune, train)
     if validate is None or validate.pure_epsilon == 0:
-        validate, share = None, 1.0
+        validate, validated_share = None, 1.0
     if fraction == 0 and validate is not None:
-        return mixture([compose(validate, train), train], [share, 1.0 - share])
+        return mixture([compose(validate, train), train], [validated_share, 1.0 - validated_share])
     if fraction == 0 or (train_on == "all" and isinstance(train, NonPrivate)):
         return train
-    return SubsetThenTrain(
-        tune=tune,
-        train=train,
-        fraction=fraction,
-        train_on=train_on,
-        validate=validate,
-        share=share,
-        secret_membership=secret_membership,
-        neighboring=train.neighboring,
+    return shared(
+        SubsetThenTrain(
+            tune=tune,
+            train=train,
+            fraction=fraction,
+            train_on=train_on,
+            validate=validate,
+            share=validated_share,
+            secret_membership=secret_membership,
+            neighboring=train.neighboring,
+        )
     )
