@@ -16,7 +16,12 @@ import matplotlib.pyplot as plt
 
 from sklearn_dpsearch.privacy import DPSGD, Geometric, Logarithmic, Poisson, best_of, compose
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
-from sklearn_dpsearch.report import CostPartsDisplay, CountDistributionDisplay, PrivacyProfileDisplay, TradeOffDisplay
+from sklearn_dpsearch.report import (
+    CostPartsDisplay,
+    CountDistributionDisplay,
+    PrivacyProfileDisplay,
+    TradeOffDisplay,
+)
 
 FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 FOLDER.mkdir(parents=True, exist_ok=True)

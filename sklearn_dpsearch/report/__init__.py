@@ -1,7 +1,13 @@
 """Comparison of searches before any data, displays of their cost, and a report on the fit of a schema."""
 
 from .comparison import Comparison
-from .displays import CostPartsDisplay, CountDistributionDisplay, PrivacyProfileDisplay, ShapeDisplay, TradeOffDisplay
+from .displays import (
+    CostPartsDisplay,
+    CountDistributionDisplay,
+    PrivacyProfileDisplay,
+    ShapeDisplay,
+    TradeOffDisplay,
+)
 from .planning import plan
 from .schema_fit import SchemaReport, schema_report
 from .score_by_epsilon import NeededEpsilon, needed_epsilon

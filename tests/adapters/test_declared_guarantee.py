@@ -8,7 +8,12 @@ from sklearn.linear_model import LogisticRegression
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import adapter_for, training_run
-from sklearn_dpsearch.privacy import ApproxDP, PrivacyError, PureDP, UnknownGuaranteeError
+from sklearn_dpsearch.privacy import (
+    ApproxDP,
+    PrivacyError,
+    PureDP,
+    UnknownGuaranteeError,
+)
 
 from ..search.toys import NoisyCentroids
 from .toys import chain, promise

@@ -21,7 +21,13 @@ from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError, PureDP
 pytest.importorskip("diffprivlib")
 from diffprivlib import models
 from diffprivlib.accountant import BudgetAccountant
-from diffprivlib.models import PCA, DecisionTreeClassifier, GaussianNB, KMeans, StandardScaler
+from diffprivlib.models import (
+    PCA,
+    DecisionTreeClassifier,
+    GaussianNB,
+    KMeans,
+    StandardScaler,
+)
 
 from .diffprivlib_toys import bayes, forest, linear, logistic, scaler, tree
 from .toys import promise, refused

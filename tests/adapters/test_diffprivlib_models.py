@@ -16,7 +16,9 @@ from sklearn_dpsearch.privacy import LeakingEstimatorError
 pytest.importorskip("diffprivlib")
 from diffprivlib.mechanisms import GeometricTruncated, LaplaceBoundedDomain, PermuteAndFlip
 from diffprivlib.mechanisms.vector import Vector
-from diffprivlib.models import LinearRegression
+from diffprivlib.models import (
+    LinearRegression,
+)
 from diffprivlib.validation import clip_to_bounds
 
 from .diffprivlib_toys import bayes, forest, tree

@@ -6,7 +6,12 @@ import pytest
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import TrainingRun, adapter_for, training_run
-from sklearn_dpsearch.privacy import ZCDP, PrivacyError, PureDP, UnknownGuaranteeError
+from sklearn_dpsearch.privacy import (
+    ZCDP,
+    PrivacyError,
+    PureDP,
+    UnknownGuaranteeError,
+)
 
 from ..search.toys import NoisyCentroids, RandomizedResponse
 from .toys import promise, refused

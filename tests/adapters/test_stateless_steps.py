@@ -9,10 +9,17 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures
+from sklearn.preprocessing import (
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+)
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.privacy import LeakingEstimatorError, UnknownGuaranteeError
+from sklearn_dpsearch.privacy import (
+    LeakingEstimatorError,
+    UnknownGuaranteeError,
+)
 
 from ..search.toys import NoisyCentroids
 from .toys import promise, refused

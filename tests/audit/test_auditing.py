@@ -11,7 +11,16 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.audit.claims import Claim
-from sklearn_dpsearch.privacy import DPSGD, ZCDP, ApproxDP, GaussianDP, MissingDeltaError, PrivacyError, PureDP, compose
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    MissingDeltaError,
+    PrivacyError,
+    PureDP,
+    compose,
+)
 from sklearn_dpsearch.privacy.spent import PrivacySpent
 
 from ..search.toys import NoisyCentroids, RandomizedResponse

@@ -11,7 +11,12 @@ pytest.importorskip("torch")
 import torch
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
-from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPMLPRegressor, DPNeuralNetClassifier
+from sklearn_dpsearch.nets import (
+    DPLogisticRegression,
+    DPMLPClassifier,
+    DPMLPRegressor,
+    DPNeuralNetClassifier,
+)
 from sklearn_dpsearch.nets.estimators import base
 from sklearn_dpsearch.nets.estimators.settings import settings_of
 from sklearn_dpsearch.nets.sampling import PersonBatches, PoissonBatches, RecordsOfPersons

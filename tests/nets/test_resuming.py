@@ -24,7 +24,19 @@ from sklearn_dpsearch.nets.resuming import TRAINING
 from sklearn_dpsearch.nets.training import train
 from sklearn_dpsearch.privacy import PrivacyError
 
-from .crashes import NETS, SEEDED, STATE, STEPS, X, cut_off, parameters, power_cut, skorch_net, table_net, y
+from .crashes import (
+    NETS,
+    SEEDED,
+    STATE,
+    STEPS,
+    X,
+    cut_off,
+    parameters,
+    power_cut,
+    skorch_net,
+    table_net,
+    y,
+)
 
 
 @pytest.mark.slow

@@ -40,7 +40,15 @@ from tests.audit.toys import QUIET as QUIET_8
 from tests.privacy.threshold_rounds import STEPS, one_round
 
 from .toys import NoisyCentroids, RandomizedResponse, Untouchable, doubling, some_labels, two_blobs
-from .utilities_toys import LABELS, LOUD, QUIET, Adversary, Seeing, by_label, seen
+from .utilities_toys import (
+    LABELS,
+    LOUD,
+    QUIET,
+    Adversary,
+    Seeing,
+    by_label,
+    seen,
+)
 
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = pytest.mark.usefixtures("unrehearsed")

@@ -34,7 +34,17 @@ from ..training import train
 from . import step_size
 from .cost import check_units, costs_before, foreign_parameters, state, total, unfit
 from .joint_training import PLACES, Prepared, fit_together
-from .settings import CONSTRAINTS, LEAST_NORM, NOISE, RATES, MaxGradNorm, Settings, follows_number, rate_of, settings_of
+from .settings import (
+    CONSTRAINTS,
+    LEAST_NORM,
+    NOISE,
+    RATES,
+    MaxGradNorm,
+    Settings,
+    follows_number,
+    rate_of,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11

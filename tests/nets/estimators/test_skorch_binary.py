@@ -15,7 +15,11 @@ import torch
 from torch import nn
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.nets import DPNeuralNetBinaryClassifier, DPNeuralNetClassifier, DPNeuralNetMultiLabelClassifier
+from sklearn_dpsearch.nets import (
+    DPNeuralNetBinaryClassifier,
+    DPNeuralNetClassifier,
+    DPNeuralNetMultiLabelClassifier,
+)
 from sklearn_dpsearch.privacy import PrivacyError
 from sklearn_dpsearch.scoring import private_scorer
 

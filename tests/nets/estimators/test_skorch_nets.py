@@ -21,7 +21,11 @@ from torch import nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau, StepLR
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor, stack
-from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError, compose
+from sklearn_dpsearch.privacy import (
+    LeakingEstimatorError,
+    PrivacyError,
+    compose,
+)
 
 from ..toys import Untouchable, flat
 
