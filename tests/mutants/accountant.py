@@ -253,6 +253,13 @@ MUTANTS = {
             "test_losses_beyond_the_last_place_where_it_is_worked_out_are_not_understated",
         ),
     ),
+    "a bad slope kept": Mutant(
+        mistake="Prices whose slope gains nothing stay, so that the bound rises a hundredfold between two places.",
+        file="privacy/selection/prices.py",
+        old="if found > NOTHING * unpriced:",
+        new="if False:",
+        tests=("privacy/selection/test_prices.py::test_a_slope_that_gains_nothing_is_replaced_by_the_one_before",),
+    ),
     "prices that are not paid": Mutant(
         mistake="What outcomes gain is lowered by the price of their place, and the price is not added.",
         file="privacy/selection/prices.py",

@@ -417,7 +417,12 @@ class Anchors:
         return self._priced(k) if k < self.end else math.exp(-k * STEP)
 
     def _bound(self, k: int) -> float:
-        return min(bound_by(self._room(SHARED * (k // SHARED)), self.epsilon(k)), math.exp(-k * STEP))
+        """By the slope of the first of SHARED k; where it gains nothing it may be a bad one: then by the one before."""
+        unpriced, first = math.exp(-k * STEP), SHARED * (k // SHARED)
+        found = bound_by(self._room(first), self.epsilon(k))
+        if found > NOTHING * unpriced:
+            found = bound_by(self._room(first - SHARED), self.epsilon(k))
+        return min(found, unpriced)
 
     @cached_property
     def end(self) -> int:
