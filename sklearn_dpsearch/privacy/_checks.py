@@ -76,7 +76,11 @@ if TYPE_CHECKING:
 else:
 
     class cached_property(functools.cached_property):
-        """``functools.cached_property`` without its lock: two threads at once may both compute the value."""
+        """``functools.cached_property`` without its lock: two threads at once may both compute the value.
+
+        In Python 3.11 it holds one lock for all objects of a class. A process that was forked while another thread held
+        it would wait for ever, and threads would wait for each other's objects.
+        """
 
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
             if instance is None:

@@ -187,8 +187,8 @@ MUTANTS = {
     "epsilon rounded down": Mutant(
         mistake="A bisection for ε returns the end that does not meet δ.",
         file="privacy/guarantees/base.py",
-        old="if value < 0), default=pure_epsilon or np.inf)",
-        new="if value < 1e-7), default=pure_epsilon or np.inf)",
+        old="if value < 0), default=largest)",
+        new="if value < 1e-7), default=largest)",
         tests=("privacy/guarantees/test_values.py::test_delta_at_the_stated_epsilon_is_at_most_the_stated_delta",),
     ),
     "budget exceeded by calibration": Mutant(

@@ -244,7 +244,8 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
     turn = bracket(lambda epsilon: excess(epsilon) < 0, start, falling=(0.0,), rising=rising)
     if turn.fails is not None and turn.holds is not None:
         optimize.brentq(excess, turn.fails, turn.holds, xtol=1e-10, rtol=1e-9, disp=False)
-    return min((epsilon for epsilon, value in known.items() if value < 0), default=pure_epsilon or np.inf)
+    largest = np.inf if pure_epsilon is None else pure_epsilon
+    return min((epsilon for epsilon, value in known.items() if value < 0), default=largest)
 
 
 def discretized(
