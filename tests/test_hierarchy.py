@@ -25,8 +25,8 @@ pytest.importorskip("skorch")
 LEVELS = 3
 #: Methods that have a default which subclasses may replace, by the class with the default.
 DEFAULTS = {
-    # from the pair, by bisection; a class that knows a formula has it
-    "Guarantee": {"_profile", "_far_profile", "_epsilon", "_roughly"},
+    # from the pair, by inversion; a class that knows a formula has it
+    "Guarantee": {"_profile", "_far_profile", "_epsilon", "_roughly", "has_renyi"},
     # of all bounds; a search has some that are known at few places only
     "SmallestOf": {"_cross", "_in_pair", "_pair", "renyi"},
     # of a largest loss alone

@@ -86,7 +86,7 @@ INSIDE_SEARCH = {
 #: Rooms of one search each: no other room looks into them.
 SEARCHES = {"subset_search", "threshold_search"}
 #: Below every room of the accountant.
-GROUND = {"_types", "_checks", "_cached_property"}
+GROUND = {"_types", "_checks", "serialization"}
 
 
 def relative(path: Path) -> str:

@@ -25,7 +25,6 @@ MAKE_GENERATORS = {
     "search/execution/randomness.py": "K, candidates, splits and seeds of a search",
     "privacy/mechanisms/exact_sampling.py": "noise of scores and of the noisy maximum",
     "privacy/count_distributions/base.py": "K",
-    "privacy/count_distributions/inverse_cdf.py": "K",
     "adapters/diffprivlib.py": "diffprivlib's own generators",
     "_process/random_generators.py": "generators of the operating system's state in each private process",
     "boosting/partitions.py": "a key for names of persons",
@@ -47,7 +46,7 @@ MAKE_GENERATORS = {
 DRAW = {
     "nets/randomness.py": "noise",
     "boosting/noise.py": "noise",
-    "privacy/mechanisms/rounded_normal.py": "noise",
+    "privacy/mechanisms/array_sampling.py": "noise",
     "privacy/mechanisms/exact_sampling.py": "noise",
     "boosting/cells.py": "columns of a round, from what is public",
     "nets/engines/engine_choice.py": "made-up records",

@@ -31,9 +31,9 @@ from ..preprocessing.schema import MOST_SHOWN
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
 from ..privacy._types import NEIGHBORING, Neighboring
-from ..privacy.mechanisms.bernoulli import RandomBytes
+from ..privacy.mechanisms.array_sampling import RandomBytes
 from ..privacy.spent import Component, PrivacySpent
-from ..privacy.statement.numbers import up
+from ..privacy.statement.content import up
 from . import capacity
 from .cells import WHOLE, Partition, PartitionDraws
 from .effect_curves import Round, curve

@@ -24,9 +24,8 @@ from .._site import linked
 from ..errors import BudgetUnreachableError, check_arguments_of
 from ..privacy import PrivacyError
 from ..privacy._types import Neighboring
-from ..privacy.mechanisms.bernoulli import RandomBytes
+from ..privacy.mechanisms.array_sampling import LARGEST_SCALE, RandomBytes, rounded_normals
 from ..privacy.mechanisms.release_sum import release_sum
-from ..privacy.mechanisms.rounded_normal import LARGEST_SCALE, rounded_normals
 from .losses import Array, Derivatives, Loss
 
 #: Whole numbers that stand for 1. Sums of 2³³ records stay below 2⁵³, and so exact in double precision.

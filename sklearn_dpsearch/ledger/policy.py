@@ -10,7 +10,7 @@ from typing import Any
 
 from ..privacy import BudgetExceededError, Guarantee, PrivacyError
 from ..privacy._types import NEIGHBORING
-from ..privacy.statement.numbers import up
+from ..privacy.statement.content import up
 from .entry import BY_HAND, Entry
 
 #: Rules of a policy, as a ledger keeps them.

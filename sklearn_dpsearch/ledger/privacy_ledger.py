@@ -14,7 +14,7 @@ from ..privacy import BudgetExceededError, Guarantee, PrivacyError
 from ..privacy._checks import plain_number
 from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.spent import Component, PrivacySpent
-from ..privacy.statement.numbers import up
+from ..privacy.statement.content import up
 from . import ledger_file
 from .entry import (
     BY_HAND,

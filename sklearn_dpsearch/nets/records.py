@@ -19,7 +19,7 @@ from .._process import generators_kept
 from ..data.labels import as_array, check_kind, class_codes
 from ..data.rows import ChosenRows
 from ..errors import TrainingError
-from ..privacy._cached_property import cached_property
+from ..privacy._checks import cached_property
 from .engines import rounding
 from .named_tensors import Inputs, each, names_of, tensors_of
 from .randomness import Seed, reading_coins

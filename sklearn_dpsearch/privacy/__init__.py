@@ -2,8 +2,7 @@
 
 The rooms, from the top down; each imports only from those below it:
 
-- ``spent``, ``calibration``, ``interop``, ``dictionaries``: the statement to publish, from a budget to a parameter,
-  other accountants, plain dictionaries;
+- ``spent``, ``calibration``, ``interop``: the statement to publish, from a budget to a parameter, other accountants;
 - ``selection``: a file for each theorem (best of K runs, random subset, threshold, noisy maximum, doubling walk), with
   the published bounds beside it, and certificates of what a search really loses;
 - ``guarantees``: guarantees, their composition, and the tightest of several bounds;
@@ -26,16 +25,14 @@ from .calibration import calibrate
 from .count_distributions.base import CountDistribution
 from .count_distributions.distributions import Binomial, Fixed, FromPMF, Poisson
 from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
-from .dictionaries import from_dict
-from .guarantees.base import Guarantee
+from .guarantees.base import Guarantee, from_dict
 from .guarantees.composition import compose, envelope, mixture
 from .guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
 from .guarantees.relations import as_replace_one, as_zero_out, for_group
 from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
-from .mechanisms.report_noisy_max import GumbelNoise
 from .selection.best_of import best_of
 from .selection.doubling import doubling_search
-from .selection.noisy_max import noisy_max
+from .selection.noisy_max import GumbelNoise, noisy_max
 from .selection.subset import subset_then_train
 from .selection.threshold import until_above
 from .selection.verify import verify

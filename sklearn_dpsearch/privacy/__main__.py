@@ -15,7 +15,7 @@ from .guarantees.pure import PureDP
 from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP
 from .selection.best_of import best_of
 from .selection.witness import witness_epsilon
-from .statement.numbers import up
+from .statement.content import up
 
 #: Kind of one run ↦ its class and the names of its numbers.
 RUNS: dict[str, tuple[type[Guarantee], tuple[str, ...]]] = {

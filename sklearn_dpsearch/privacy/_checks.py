@@ -1,9 +1,10 @@
-"""Checks of the accountant's arguments: one function for each kind of mistake."""
+"""Helpers of frozen values: checks of arguments (one function for each kind of mistake), and values computed once."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,14 +50,6 @@ def check_size_of_delta(name: str, delta: float, n: float) -> None:
         )
 
 
-def plain_numbers(value: Any) -> None:
-    """Make Python numbers of all fields of a frozen dataclass that are annotated as numbers, or raise."""
-    for field in fields(value):
-        if field.type in ("float", "int", float, int):
-            number = plain_number(field.name, getattr(value, field.name))
-            object.__setattr__(value, field.name, number)
-
-
 def as_numbers(name: str, values: Any) -> Array:
     """A number, or an array of numbers, as floats; anything else raises ``TypeError``."""
     try:
@@ -76,3 +69,45 @@ def plain_number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"Found {name}={value!r} ({type(value).__name__}); a number is needed, e.g. {name}=1.")
     return int(value) if isinstance(value, int | np.integer) else float(value)
+
+
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property
+else:
+
+    class cached_property(functools.cached_property):
+        """``functools.cached_property`` without its lock: two threads at once may both compute the value.
+
+        In Python 3.11 it holds one lock for all objects of a class. A process that was forked while another thread held
+        it would wait for ever, and threads would wait for each other's objects.
+        """
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            kept = instance.__dict__
+            if self.attrname not in kept:
+                kept[self.attrname] = self.func(instance)
+            return kept[self.attrname]
+
+
+class FrozenValue:
+    """A frozen dataclass that checks itself when built. Its pickle holds fields alone; cached values are recomputed."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if field.type in ("float", "int", float, int):
+                object.__setattr__(self, field.name, plain_number(field.name, value))
+            elif field.name == "neighboring":
+                check_neighboring(value)
+        self._check()
+
+    def _check(self) -> None:
+        """Raise ``ValueError`` for fields that are impossible together or alone."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)

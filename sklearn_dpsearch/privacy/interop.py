@@ -17,7 +17,7 @@ from .guarantees.base import Guarantee
 from .guarantees.composition import compose
 from .guarantees.pure import LaplaceDP, PureDP
 from .guarantees.values import DPSGD, GaussianDP, NonPrivate
-from .numerics.exact_numbers import float_above
+from .numerics.arithmetic import float_above
 from .selection.best_of import best_of
 from .selection.subset import subset_then_train
 
@@ -67,16 +67,17 @@ def from_event(event: Any, neighboring: Neighboring = "add_remove") -> Guarantee
     return read(event, neighboring)
 
 
-def _gaussian(event: Any, neighboring: Neighboring) -> Guarantee:
-    if event.noise_multiplier == 0:
-        return NonPrivate(neighboring=neighboring)
-    return GaussianDP(mu=_inverse_above(event.noise_multiplier), neighboring=neighboring)
+def _noise(kind: type[Guarantee], parameter: str) -> Callable[[Any, Neighboring], Guarantee]:
+    """Noise of a scale relative to the sensitivity: its inverse, rounded up, is the parameter of the guarantee."""
 
+    def guarantee_of(event: Any, neighboring: Neighboring) -> Guarantee:
+        noise = event.noise_multiplier
+        require(0 <= noise < math.inf, "0 <= noise_multiplier < inf", noise_multiplier=noise)
+        if noise == 0:
+            return NonPrivate(neighboring=neighboring)
+        return kind(neighboring=neighboring, **{parameter: float_above(1 / Fraction(noise))})
 
-def _laplace(event: Any, neighboring: Neighboring) -> Guarantee:
-    if event.noise_multiplier == 0:
-        return NonPrivate(neighboring=neighboring)
-    return LaplaceDP(epsilon=_inverse_above(event.noise_multiplier), neighboring=neighboring)
+    return guarantee_of
 
 
 def _composed(event: Any, neighboring: Neighboring) -> Guarantee:
@@ -111,27 +112,19 @@ def _sampled(event: Any, neighboring: Neighboring) -> Guarantee:
 
 
 def _repeated(event: Any, neighboring: Neighboring) -> Guarantee:
-    return best_of(from_event(event.event, neighboring), _distribution(float(event.mean), float(event.shape)))
-
-
-def _distribution(mean: float, shape: float) -> CountDistribution:
     """Shape by which ``dp_accounting`` names K: infinite for Poisson, 1 for geometric, 0 for logarithmic."""
+    mean, shape = float(event.mean), float(event.shape)
     known: dict[float, Callable[[float], CountDistribution]] = {math.inf: Poisson, 1.0: Geometric, 0.0: Logarithmic}
-    return known[shape](mean) if shape in known else NegativeBinomial(shape=shape, mean=mean)
-
-
-def _inverse_above(noise: float) -> float:
-    """1 ÷ noise, rounded up."""
-    require(0 < noise < math.inf, "0 <= noise_multiplier < inf", noise_multiplier=noise)
-    return float_above(1 / Fraction(noise))
+    count = known[shape](mean) if shape in known else NegativeBinomial(shape=shape, mean=mean)
+    return best_of(from_event(event.event, neighboring), count)
 
 
 #: Guarantee of each known event, by its exact kind.
 EVENTS: dict[str, Callable[[Any, Neighboring], Guarantee]] = {
     "NoOpDpEvent": lambda event, neighboring: PureDP(epsilon=0.0, neighboring=neighboring),
     "NonPrivateDpEvent": lambda event, neighboring: NonPrivate(neighboring=neighboring),
-    "GaussianDpEvent": _gaussian,
-    "LaplaceDpEvent": _laplace,
+    "GaussianDpEvent": _noise(GaussianDP, "mu"),
+    "LaplaceDpEvent": _noise(LaplaceDP, "epsilon"),
     "ComposedDpEvent": _composed,
     "SelfComposedDpEvent": _self_composed,
     "PoissonSampledDpEvent": _sampled,

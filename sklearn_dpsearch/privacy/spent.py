@@ -7,16 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from datetime import date as Date
-from typing import Any, overload
+from typing import Any
 
 from ..errors import PrivacyError
-from ._types import Array, Neighboring, Numbers
+from ._types import Neighboring
 from .guarantees.base import Guarantee, Statement
 from .guarantees.relations import for_group
-from .guarantees.risk import Risk
-from .numerics.trade_off import TradeOff
-from .statement.numbers import plain, short_up, up
-from .statement.release import Release
+from .statement.content import Release, plain, short_up, up
 from .statement.report import Report
 from .statement.sections import COMPOSITION, budget_in_words, content_of, risk_in_words, searches
 
@@ -38,7 +35,7 @@ class Component(Statement):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PrivacySpent(Statement, Risk):
+class PrivacySpent(Statement):
     """Privacy cost of everything that one ``fit`` released. Unpacks as ``(epsilon, delta)``.
 
     Parameters
@@ -90,26 +87,6 @@ class PrivacySpent(Statement, Risk):
     def neighboring(self) -> Neighboring:
         """The neighbouring relation."""
         return self.guarantee.neighboring
-
-    @overload
-    def epsilon_at(self, delta: float) -> float: ...
-    @overload
-    def epsilon_at(self, delta: Numbers) -> Array: ...
-    def epsilon_at(self, delta: float | Numbers) -> float | Array:
-        """ε of the total at another δ."""
-        return self.guarantee.epsilon_at(delta)
-
-    @overload
-    def delta_at(self, epsilon: float) -> float: ...
-    @overload
-    def delta_at(self, epsilon: Numbers) -> Array: ...
-    def delta_at(self, epsilon: float | Numbers) -> float | Array:
-        """δ of the total at an ε."""
-        return self.guarantee.delta_at(epsilon)
-
-    @property
-    def _trade_off(self) -> TradeOff:
-        return self.guarantee._trade_off
 
     def for_group(self, records: int) -> PrivacySpent:
         """Restate the cost for persons who have several records each.
@@ -227,14 +204,4 @@ class PrivacySpent(Statement, Risk):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(component.name)}</td><td>{up(self._alone(component))}</td></tr>"
-            for component in self.components
-        )
-        notes = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
-        basis = html.escape(f"({self.neighboring} neighbours, unit: {self.unit}, {self.bound})")
-        words = html.escape(risk_in_words(self))
-        return (
-            f"<div><b>ε = {up(self.epsilon)}</b> at δ = {short_up(self.delta)} {basis}"
-            f"<table><tr><th>released</th><th>ε alone</th></tr>{rows}</table><p>{words}</p><ul>{notes}</ul></div>"
-        )
+        return f"<pre>{html.escape(str(self))}</pre>"

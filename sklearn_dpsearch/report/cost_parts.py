@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..privacy.spent import PrivacySpent
-from ..privacy.statement.numbers import up
+from ..privacy.statement.content import up
 from ..search import BasePrivateSearch
 from .drawing import LOOKS, Display, statement_of
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from ..privacy import Guarantee, envelope, mixture, verify
 from ..privacy._types import Array
-from ..privacy.guarantees.base import Statement, as_guarantee
+from ..privacy.guarantees.base import SmallestOf, Statement, as_guarantee
 from ..privacy.guarantees.composition import Composition, Envelope, Mixture
-from ..privacy.guarantees.tightest import SmallestOf
 from ..privacy.selection.best_of import BestOf
 from ..search import BasePrivateSearch
 from .drawing import Display, looks, statement_of

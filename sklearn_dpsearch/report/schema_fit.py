@@ -24,7 +24,7 @@ from ..privacy._checks import check_kind, check_neighboring, check_size_of_delta
 from ..privacy._types import Neighboring
 from ..privacy.mechanisms.release_sum import release_sum
 from ..privacy.spent import Component, PrivacySpent
-from ..privacy.statement.numbers import short_up, up
+from ..privacy.statement.content import short_up, up
 from ..scoring import Noise, Sensitivity
 from ..scoring.noise_matching import matched_noise
 

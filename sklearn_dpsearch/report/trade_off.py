@@ -11,8 +11,7 @@ import numpy as np
 from ..privacy import Guarantee
 from ..privacy._types import Array
 from ..privacy.guarantees.base import Statement, as_guarantee
-from ..privacy.statement.content import Curve
-from ..privacy.statement.numbers import percent_up
+from ..privacy.statement.content import Curve, percent_up
 from ..search import BasePrivateSearch
 from .drawing import LOOKS, Display, statement_of
 

@@ -29,13 +29,12 @@ import numpy as np
 from scipy import special
 
 from ..privacy import ZCDP, Guarantee, ProfileDP, PureDP, compose
-from ..privacy._cached_property import cached_property
-from ..privacy._checks import check_kind, require
+from ..privacy._checks import cached_property, check_kind, require
 from ..privacy._types import Array, ArrayLike, Neighboring
-from ..privacy.dictionaries import part_of_guarantees
 from ..privacy.mechanisms.exact_sampling import SYSTEM, IntegerSource, discrete_gaussian, discrete_laplace
-from ..privacy.numerics.exact_numbers import float_above, positive_fraction
+from ..privacy.numerics.arithmetic import float_above, positive_fraction
 from ..privacy.numerics.loss_distribution import DominatingPair
+from ..privacy.serialization import part_of_guarantees
 
 #: Relative error that a tail may have; both ways of computing it below stay under a fifth of it.
 TAIL_ERROR = 1e-12

@@ -18,7 +18,7 @@ from sklearn import model_selection
 from ..privacy import PrivacyError
 from ..privacy._checks import require
 from ..privacy._types import Array
-from ..privacy.mechanisms.bernoulli import RandomBytes, bernoulli, uniform_integers
+from ..privacy.mechanisms.array_sampling import RandomBytes, bernoulli, uniform_integers
 
 Indices = npt.NDArray[np.integer[Any]]
 #: Training and validation records.

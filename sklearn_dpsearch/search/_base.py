@@ -28,7 +28,7 @@ from ..ledger import PrivacyLedger
 from ..ledger.ledger_context import counted, is_counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
-from ..privacy.statement.numbers import short_up, up
+from ..privacy.statement.content import short_up, up
 from ..scoring import PrivateScorer
 from . import private_process
 from ._delegation import ReleasedModel

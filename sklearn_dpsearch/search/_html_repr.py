@@ -9,8 +9,7 @@ from typing import Any
 
 from sklearn import get_config
 
-from ..privacy.statement.content import clean
-from ..privacy.statement.numbers import short_up, up
+from ..privacy.statement.content import clean, short_up, up
 
 #: Longer descriptions of parameters are cut.
 LONGEST = 200

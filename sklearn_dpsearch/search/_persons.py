@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from ..adapters.adapter import is_ours
 from ..data.persons import PersonCodes, number_of_persons, one_of_each
 from ..privacy import PrivacyError
-from ..privacy.mechanisms.bernoulli import RandomBytes
+from ..privacy.mechanisms.array_sampling import RandomBytes
 from ..scoring.validation import Indices, numbers_where
 from ._strategy import Strategy
 from .execution.job import Split

@@ -13,9 +13,9 @@ from .._process.progress import Progress
 from ..adapters import Adapter, adapter_for
 from ..adapters.refusals import refuse_steps
 from ..privacy import Guarantee, PrivacyError, compose
-from ..privacy._cached_property import cached_property
+from ..privacy._checks import cached_property
 from ..privacy.spent import Component
-from ..privacy.statement.release import Release
+from ..privacy.statement.content import Release
 from ..scoring import PrivateScorer, get_private_scorer
 from ..scoring.scored_run import search_guarantee
 from ..scoring.validation import Exposure

@@ -25,7 +25,7 @@ from ..privacy import (
     subset_then_train,
 )
 from ..privacy._types import Neighboring
-from ..privacy.mechanisms.bernoulli import RandomBytes, bernoulli
+from ..privacy.mechanisms.array_sampling import RandomBytes, bernoulli
 from ..privacy.spent import Component
 from ..scoring.scored_run import search_guarantee
 from ..scoring.validation import Exposure, Fold, HoldOut, Validation, numbers_where, validation_of

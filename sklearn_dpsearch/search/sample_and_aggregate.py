@@ -20,7 +20,7 @@ from sklearn.base import clone
 from .._process import reseed
 from .._process.progress import SILENT, Progress
 from ..privacy import Guarantee, PrivacyError
-from ..privacy.mechanisms.bernoulli import RandomBytes, uniform_integers
+from ..privacy.mechanisms.array_sampling import RandomBytes, uniform_integers
 from ..scoring.validation import Fold, PublicValidation, all_numbers, kind_of_numbers
 from . import private_process
 from ._records import n_records, take, with_parameters

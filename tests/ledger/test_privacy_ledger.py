@@ -38,7 +38,7 @@ from sklearn_dpsearch.privacy import (
     until_above,
 )
 from sklearn_dpsearch.privacy.spent import PrivacySpent
-from sklearn_dpsearch.privacy.statement.numbers import up
+from sklearn_dpsearch.privacy.statement.content import up
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ MUTANTS = {
     "risk from one point of the profile": Mutant(
         mistake="The risk in print is that of the stated (ε, δ): another number in every place, by the δ of the place.",
         file="privacy/statement/sections.py",
-        old="advantage = hundredths_up(spent._trade_off.advantage())",
+        old="advantage = hundredths_up(spent._total._trade_off.advantage())",
         new="advantage = hundredths_up(math.tanh(spent.epsilon / 2) + spent.delta)",
         tests=("privacy/statement/test_report.py::test_one_fit_has_one_risk_wherever_it_is_printed",),
     ),
@@ -164,17 +164,17 @@ MUTANTS = {
     ),
     "rare losses without their announcement": Mutant(
         mistake="Rare losses are added to the common part of all steps as they are, not relative to a common step.",
-        file="privacy/numerics/rare_losses.py",
+        file="privacy/numerics/convolution.py",
         old="+ 4.0 * EPS * abs(least), pld.masses[here] / p)",
         new="+ 4.0 * EPS * abs(least), pld.masses[here])",
-        tests=("privacy/numerics/test_rare_losses.py::test_bound_is_above_the_exact_composition_and_close",),
+        tests=("privacy/numerics/test_convolution.py::test_bound_is_above_the_exact_composition_and_close",),
     ),
     "one rare loss at most": Mutant(
         mistake="Sums with two rare losses or more are left out.",
-        file="privacy/numerics/rare_losses.py",
+        file="privacy/numerics/convolution.py",
         old="special.expm1(exponent) * np.exp(-rate) if rate < 1",
         new="exponent * np.exp(-rate) if rate < 1",
-        tests=("privacy/numerics/test_rare_losses.py::test_what_the_transforms_get_wrong_is_below_the_allowance",),
+        tests=("privacy/numerics/test_convolution.py::test_what_the_transforms_get_wrong_is_below_the_allowance",),
         seen="first-order bounds for rare events",
     ),
     "remainder of a long composition": Mutant(
@@ -182,13 +182,13 @@ MUTANTS = {
         file="privacy/numerics/convolution.py",
         old="        if count % size:\n",
         new="        if False:\n",
-        tests=("privacy/numerics/test_rare_losses.py::test_compositions_of_compositions_are_above_the_exact_one",),
+        tests=("privacy/numerics/test_convolution.py::test_compositions_of_compositions_are_above_the_exact_one",),
     ),
     "epsilon rounded down": Mutant(
         mistake="A bisection for ε returns the end that does not meet δ.",
         file="privacy/guarantees/base.py",
-        old="    return turn.holds\n",
-        new="    return turn.fails or 0.0\n",
+        old="if value < 0), default=largest)",
+        new="if value < 1e-7), default=largest)",
         tests=("privacy/guarantees/test_values.py::test_delta_at_the_stated_epsilon_is_at_most_the_stated_delta",),
     ),
     "budget exceeded by calibration": Mutant(
@@ -230,8 +230,8 @@ MUTANTS = {
     "mesh inside the region": Mutant(
         mistake="The triangles have their corners on the curved edge of the testing region, and leave parts of it out.",
         file="privacy/selection/potentials.py",
-        old="np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN\n",
-        new="np.append(above, 0.0)) * 0.0\n",
+        old="np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN)\n",
+        new="np.append(above, 0.0)) * 0.0)\n",
         tests=("privacy/selection/test_potentials.py::test_mesh_covers_the_testing_region",),
     ),
     "probability that underflows": Mutant(
@@ -252,6 +252,13 @@ MUTANTS = {
             "privacy/selection/test_potentials.py::"
             "test_losses_beyond_the_last_place_where_it_is_worked_out_are_not_understated",
         ),
+    ),
+    "a bad slope kept": Mutant(
+        mistake="Prices whose slope gains nothing stay, so that the bound rises a hundredfold between two places.",
+        file="privacy/selection/prices.py",
+        old="if found > NOTHING * unpriced:",
+        new="if False:",
+        tests=("privacy/selection/test_prices.py::test_a_slope_that_gains_nothing_is_replaced_by_the_one_before",),
     ),
     "prices that are not paid": Mutant(
         mistake="What outcomes gain is lowered by the price of their place, and the price is not added.",
@@ -344,10 +351,10 @@ MUTANTS = {
     ),
     "one quantile for all outcomes": Mutant(
         mistake="The maximum over quantiles is taken once, not for every outcome: not a bound.",
-        file="privacy/selection/hinges.py",
+        file="privacy/selection/testing_region.py",
         old="kept = _hull(height.tolist(), fall.tolist())",
         new="kept = [0, height.size - 1]",
-        tests=("privacy/selection/test_hinges.py::test_hinges_are_the_upper_envelope_of_their_lines",),
+        tests=("privacy/selection/test_testing_region.py::test_hinges_are_the_upper_envelope_of_their_lines",),
     ),
     "one run's ε for the search": Mutant(
         mistake="The search reports what one run costs.",
@@ -360,8 +367,8 @@ MUTANTS = {
     "geometric for Poisson": Mutant(
         mistake="A search with a Poisson number of runs is accounted by the geometric distribution.",
         file="privacy/selection/best_of.py",
-        old='as_guarantee(one_run, "one_run"), as_count_distribution(count))',
-        new='as_guarantee(one_run, "one_run"), as_count_distribution(getattr(count, "mean", count)))',
+        old="shared(BestOf(one_run=one_run, count=distribution,",
+        new="shared(BestOf(one_run=one_run, count=as_count_distribution(distribution.mean),",
         tests=("privacy/selection/test_best_of.py::test_poisson_search_costs_at_most_the_stated_figure",),
     ),
     "at least one, not renormalised": Mutant(
@@ -406,8 +413,8 @@ MUTANTS = {
     "Gaussian parts not added": Mutant(
         mistake="The composition of Gaussian guarantees costs the largest μ.",
         file="privacy/guarantees/composition.py",
-        old="total = math.hypot(*[part.mu for part in parts])",
-        new="total = max([part.mu for part in parts])",
+        old="math.hypot(*(part.mu for part in parts))",
+        new="max(part.mu for part in parts)",
         tests=("privacy/guarantees/test_composition.py::test_closed_forms_add_up_exactly",),
     ),
     "worst candidate at one δ": Mutant(
@@ -498,14 +505,14 @@ MUTANTS = {
     ),
     "two ratios in opposite order": Mutant(
         mistake="Tuning and its scores are coupled so that one tells least where the other tells most.",
-        file="privacy/selection/random_parts.py",
+        file="privacy/selection/subset.py",
         old="+ np.logaddexp(np.log1p(-share), np.log(share) + v.at(ends))",
         new="+ np.logaddexp(np.log1p(-share), np.log(share) + v.at(1.0 - ends))",
         tests=("privacy/selection/test_subset.py::test_bound_is_exact_where_both_ratios_rise_together",),
     ),
     "everybody validates rarely": Mutant(
         mistake="The share of the records that validate is taken off the cost twice.",
-        file="privacy/selection/random_parts.py",
+        file="privacy/selection/subset.py",
         old="np.logaddexp(np.log1p(-share), np.log(share) + v.at(ends))",
         new="np.logaddexp(np.log1p(-share * share), 2 * np.log(share) + v.at(ends))",
         tests=("privacy/selection/test_subset.py::test_bound_is_exact_where_both_ratios_rise_together",),
@@ -552,10 +559,12 @@ MUTANTS = {
     ),
     "coins of 53 bits": Mutant(
         mistake="A coin compares a uniform double with a probability: 1e-17 comes out eleven times too often.",
-        file="privacy/mechanisms/bernoulli.py",
+        file="privacy/mechanisms/array_sampling.py",
         old="digits, rest = divmod(rest * 2**64, 1)",
         new="digits, rest = int(-(-rest * 2**53 // 1)) * 2**11, 0",
-        tests=("privacy/mechanisms/test_bernoulli.py::test_a_probability_of_1e_17_is_not_that_of_a_53_bit_uniform",),
+        tests=(
+            "privacy/mechanisms/test_array_sampling.py::test_a_probability_of_1e_17_is_not_that_of_a_53_bit_uniform",
+        ),
         seen="this library, in its first form; np.random.rand(n) < q",
     ),
     "zero drawn twice": Mutant(
@@ -612,17 +621,17 @@ MUTANTS = {
     ),
     "open failure left out of an attack": Mutant(
         mistake="The largest true positive rate is read from e^ε alone, without δ.",
-        file="privacy/numerics/trade_off.py",
+        file="privacy/guarantees/risk.py",
         old="steep = self.deltas + c * alpha",
         new="steep = c * alpha",
-        tests=("privacy/numerics/test_trade_off.py::test_no_attack_misses_less_than_the_curve_says",),
+        tests=("privacy/guarantees/test_risk.py::test_no_attack_misses_less_than_the_curve_says",),
     ),
     "delta counted once in the advantage": Mutant(
         mistake="The largest gap of the rates is computed with δ in the place of 2δ.",
-        file="privacy/numerics/trade_off.py",
+        file="privacy/guarantees/risk.py",
         old="2.0 * self.deltas * part",
         new="self.deltas * part",
-        tests=("privacy/numerics/test_trade_off.py::test_the_advantage_is_the_total_variation_distance",),
+        tests=("privacy/guarantees/test_risk.py::test_the_advantage_is_the_total_variation_distance",),
     ),
     "group privacy with m times delta": Mutant(
         mistake="For a person with m records δ is multiplied by m, without the factors e^{iε}.",
@@ -648,7 +657,7 @@ MUTANTS = {
     ),
     "digits lost on the way": Mutant(
         mistake="A guarantee is written down with twelve decimals.",
-        file="privacy/guarantees/serialization.py",
+        file="privacy/serialization.py",
         old="return value if math.isfinite(value) else",
         new="return round(value, 12) if math.isfinite(value) else",
         tests=("privacy/test_dictionaries.py::test_every_number_is_the_same_to_the_last_bit",),
@@ -656,7 +665,7 @@ MUTANTS = {
     ),
     "one direction read for both": Mutant(
         mistake="Loss distributions are read from a dictionary as if both orders of the neighbours had the same one.",
-        file="privacy/dictionaries.py",
+        file="privacy/guarantees/values.py",
         old="removed if added is None else added",
         new="removed",
         tests=("privacy/test_dictionaries.py::test_both_directions_of_a_loss_distribution_come_back",),
@@ -664,35 +673,35 @@ MUTANTS = {
     # --- the statement ----------------------------------------------------------------------------------------------
     "ε printed to the nearest digit": Mutant(
         mistake="An ε of 2.4541 is stated as 2.454.",
-        file="privacy/statement/numbers.py",
+        file="privacy/statement/content.py",
         old="quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT)",
         new="quantize(Decimal(1).scaleb(-digits), 'ROUND_HALF_EVEN', EXACT)",
-        tests=("privacy/statement/test_numbers.py::test_an_epsilon_is_never_printed_below_itself_nor_far_above",),
+        tests=("privacy/statement/test_report.py::test_an_epsilon_is_never_printed_below_itself_nor_far_above",),
         seen="nearly every table of every paper",
     ),
     "ε rounded up after a multiplication": Mutant(
         mistake="The product ε·1000 is rounded before it is rounded up: a little above a step it falls onto the step.",
-        file="privacy/statement/numbers.py",
+        file="privacy/statement/content.py",
         old="format(Decimal(repr(float(value))).quantize(",
         new="format(Decimal(repr(math.ceil(value * 10**digits) / 10**digits)).quantize(",
-        tests=("privacy/statement/test_numbers.py::test_an_epsilon_is_never_printed_below_itself_nor_far_above",),
+        tests=("privacy/statement/test_report.py::test_an_epsilon_is_never_printed_below_itself_nor_far_above",),
         seen="this library's own short statement",
     ),
     "risks printed to the nearest digit": Mutant(
         mistake="A true positive rate of 5.034 % is stated as 5.03 %.",
-        file="privacy/statement/numbers.py",
+        file="privacy/statement/content.py",
         old='exact.quantize(Decimal("0.01"), ROUND_CEILING, EXACT)',
         new="exact.quantize(Decimal(\"0.01\"), 'ROUND_HALF_EVEN', EXACT)",
         tests=(
-            "privacy/statement/test_numbers.py::test_a_risk_is_never_printed_below_itself_nor_above_a_hundred_per_cent",
+            "privacy/statement/test_report.py::test_a_risk_is_never_printed_below_itself_nor_above_a_hundred_per_cent",
         ),
     ),
     "δ printed to the nearest digit": Mutant(
         mistake="A δ of 1.2345671e-5 is stated as 1.23456e-05.",
-        file="privacy/statement/numbers.py",
+        file="privacy/statement/content.py",
         old="return _short(value, digits, ROUND_CEILING)",
         new="return _short(value, digits, 'ROUND_HALF_EVEN')",
-        tests=("privacy/statement/test_numbers.py::test_a_delta_is_never_printed_below_itself",),
+        tests=("privacy/statement/test_report.py::test_a_delta_is_never_printed_below_itself",),
     ),
     "a profile at one δ": Mutant(
         mistake="ε at every δ of the report's profile is the ε at the stated δ.",
@@ -710,7 +719,7 @@ MUTANTS = {
     ),
     "names of others as markup": Mutant(
         mistake="A component's name is put into the page as it is.",
-        file="privacy/statement/as_html.py",
+        file="privacy/statement/report.py",
         old="first, *others = map(escape, row)",
         new="first, *others = row",
         tests=("privacy/statement/test_report.py::test_names_of_anybody_are_shown_as_they_are_and_break_nothing",),

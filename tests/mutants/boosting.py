@@ -158,10 +158,10 @@ MUTANTS = {
     ),
     "double precision decides": Mutant(
         mistake="A normal deviate close to an edge is rounded as double precision sees it.",
-        file="privacy/mechanisms/rounded_normal.py",
+        file="privacy/mechanisms/array_sampling.py",
         old="np.abs(values - np.floor(values) - 0.5) <= errors",
         new="np.abs(values - np.floor(values) - 0.5) < 0.0",
-        tests=("privacy/mechanisms/test_rounded_normal.py::test_a_word_on_an_edge_is_decided_by_further_bits",),
+        tests=("privacy/mechanisms/test_array_sampling.py::test_a_word_on_an_edge_is_decided_by_further_bits",),
     ),
     "rounded by the neighbours": Mutant(
         mistake="A record alone in a block is rounded in another way than among others.",

@@ -491,12 +491,35 @@ MUTANTS = {
         "    return next((LEARN_NOTHING[name] for name in names if name in LEARN_NOTHING), None)",
         tests=("search/test_tables.py::test_a_step_that_may_learn_is_refused_and_pointed_to_the_schema",),
     ),
-    "records that validate are looked at": Mutant(
-        mistake="A training refuses records that it is not given: one with a gap that validates is used twice.",
-        file="nets/estimators/table_records.py",
-        old="for _, block in found.blocks(CHECKED):  # not the others\n                assert_all_finite(block,",
-        new="if True:\n                assert_all_finite(found.data,",
-        tests=("nets/test_memory_mapped.py::test_rows_that_do_not_train_are_not_looked_at",),
+    "an undeclared label is the first class": Mutant(
+        mistake="A net trains on a record whose label was not declared, as if its label were the first class.",
+        file="nets/stack.py",
+        old="bounds, targets = bounds * (targets >= 0), targets.clamp(min=0)",
+        new="targets = targets.clamp(min=0)",
+        tests=(
+            "nets/test_blank_records.py::test_a_record_without_a_target_is_one_step_away_and_all_such_are_the_same",
+        ),
+    ),
+    "a record without a target counts": Mutant(
+        mistake="Boosting adds the Hessians of records whose target is missing or undeclared.",
+        file="boosting/rounds.py",
+        old="            added[:, self._blank[rows]] = 0.0\n",
+        new="            pass\n",
+        tests=("boosting/test_estimators.py::test_a_record_without_a_target_adds_nothing_and_others_stay",),
+    ),
+    "a person in two types": Mutant(
+        mistake="17 and '17' are two persons: one odd name in a CSV file gives others two votes.",
+        file="data/persons.py",
+        old="return said_by(value) if type(value) is str and WHOLE.fullmatch(value) else value",
+        new="return value",
+        tests=("data/test_persons.py::test_a_number_and_its_text_are_one_person",),
+    ),
+    "partitions in any order": Mutant(
+        mistake="A search over partitions does not see that their rows came in another order: members train twice.",
+        file="search/_partitions.py",
+        old="rows_of_frame(frame, rows) if _digest(frame) == digest else None",
+        new="rows_of_frame(frame, rows)",
+        tests=("search/test_partitions.py::test_rows_in_another_order_at_each_computation_are_no_rest_of_a_subset",),
     ),
     "numbers that wrap around": Mutant(
         mistake="Containers of the user's get numbers of four bytes, and read other records where these overflow.",
@@ -552,8 +575,8 @@ MUTANTS = {
     "bounds of the target from the records": Mutant(
         mistake="Targets are scaled by the smallest and the largest of them.",
         file="nets/estimators/table_base.py",
-        old="bounds.scaled(values)",
-        new='Bounds.of("bounds_y", (values.min(), values.max())).scaled(values)',
+        old="bounds.scaled(y)",
+        new='Bounds.of("bounds_y", (y.min(), y.max())).scaled(y)',
         tests=(
             "nets/estimators/test_frame_estimators.py::test_targets_are_scaled_by_the_schema_and_not_by_the_records",
         ),

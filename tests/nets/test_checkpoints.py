@@ -35,7 +35,7 @@ from sklearn_dpsearch.privacy import (
     compose,
     mixture,
 )
-from sklearn_dpsearch.privacy.guarantees.least_noise import gaussian_target
+from sklearn_dpsearch.privacy.calibration import gaussian_target
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 
 from .user_nets import Small, X, y

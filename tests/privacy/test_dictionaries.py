@@ -48,11 +48,11 @@ from sklearn_dpsearch.privacy import (
     subset_then_train,
     until_above,
 )
-from sklearn_dpsearch.privacy.dictionaries import _kinds
-from sklearn_dpsearch.privacy.guarantees.least_noise import gaussian_target
+from sklearn_dpsearch.privacy.calibration import gaussian_target
 from sklearn_dpsearch.privacy.selection.best_of import TheoremFive, TheoremOne, TheoremSix
 from sklearn_dpsearch.privacy.selection.subset import TheoremFour
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree
+from sklearn_dpsearch.privacy.serialization import _kinds
 from sklearn_dpsearch.privacy.spent import PrivacySpent
 from sklearn_dpsearch.scoring.noise import DiscreteGaussianNoise, Sensitivity
 

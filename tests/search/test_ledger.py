@@ -22,7 +22,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn_dpsearch import BudgetExceededError, DPRandomSearchCV, NoModelError, PrivacyError, PrivacyLedger
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import Fixed, PureDP, compose
-from sklearn_dpsearch.privacy.statement.numbers import up
+from sklearn_dpsearch.privacy.statement.content import up
 
 from ..ledger.dying import DEATHS, POSIX, died, use, uses
 from .toys import SEARCHES, NoisyCentroids, doubling, search_of, two_blobs

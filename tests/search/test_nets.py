@@ -22,7 +22,7 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters.adapter import ProtocolAdapter
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier
 from sklearn_dpsearch.privacy import DPSGD, Fixed, UnknownGuaranteeError, best_of
-from sklearn_dpsearch.privacy.guarantees.least_noise import gaussian_target
+from sklearn_dpsearch.privacy.calibration import gaussian_target
 
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = pytest.mark.usefixtures("unrehearsed")

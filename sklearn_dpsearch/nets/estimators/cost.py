@@ -18,7 +18,7 @@ from torch import nn
 
 from ...privacy import PrivacyError, compose, from_dict
 from ...privacy.spent import Component, PrivacySpent
-from ...privacy.statement.release import Release
+from ...privacy.statement.content import Release
 from ..resuming import digest
 from .settings import Settings
 

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ...privacy import DPSGD, BudgetUnreachableError, Guarantee, PrivacyError, calibrate
-from ...privacy._cached_property import cached_property
+from ...privacy._checks import cached_property
 from ...privacy._types import NEIGHBORING, Neighboring
-from ...privacy.guarantees.least_noise import gaussian_target, noise_multiplier_under
+from ...privacy.calibration import gaussian_target, noise_multiplier_under
 from ...privacy.numerics.inversion import bracket, geometric
 from ..sampling import LEAST_RATE
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -12,11 +13,9 @@ import mpmath
 import numpy as np
 from scipy import special
 
-from .._cached_property import cached_property
-from .._checks import plain_number, require, require_whole
+from .._checks import cached_property, plain_number, require, require_whole
 from .._types import Array
-from .base import MOST_TERMS, CountDistribution, Finite
-from .inverse_cdf import light_tail
+from .base import MOST_TERMS, CountDistribution, Finite, light_tail
 from .negative_binomial import Geometric
 
 
@@ -49,8 +48,7 @@ class Poisson(CountDistribution):
         return 1e-9 + 1e-14 * self.mean
 
     def log_pmf(self, k: Array) -> Array:
-        logs: Array = k * math.log(self.mean) - self.mean - special.gammaln(k + 1)
-        return logs
+        return np.asarray(k * math.log(self.mean) - self.mean - special.gammaln(k + 1))
 
     def log_slope(self, z: Array, u: Array) -> Array:
         return math.log(self.mean) - self.mean * u
@@ -71,7 +69,71 @@ class Poisson(CountDistribution):
 
 
 @dataclass(frozen=True)
-class Binomial(CountDistribution):
+class _Trials(CountDistribution):
+    """Number of successes of n trials with probability p each: f(z) = (1 − p + pz)^n."""
+
+    @property
+    @abstractmethod
+    def _n_and_p(self) -> tuple[int, float]: ...
+
+    @property
+    def mean(self) -> float:
+        """n·p."""
+        n, p = self._n_and_p
+        return float(n * p)
+
+    @property
+    def lowest(self) -> int:
+        n, p = self._n_and_p
+        return 0 if p < 1 else n
+
+    @property
+    def highest(self) -> float:
+        return self._n_and_p[0]
+
+    @property
+    def rounding(self) -> float:
+        return 1e-9 + 1e-14 * self._n_and_p[0]
+
+    def log_pmf(self, k: Array) -> Array:
+        n, p = self._n_and_p
+        choose = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
+        return np.asarray(choose + special.xlogy(k, p) + special.xlog1py(n - k, -p))
+
+    def _log_power(self, trials: int, z: Array, u: Array) -> Array:
+        """log (1 − p + pz)^trials = log (1 − pu)^trials; 0 of no trials, even where the base is 0."""
+        p = self._n_and_p[1]
+        if trials == 0:
+            return np.zeros_like(u)
+        with np.errstate(divide="ignore"):
+            return trials * np.where(u < 0.5, np.log1p(-p * np.minimum(u, 0.5)), np.log(1.0 - p + p * z))
+
+    def log_slope(self, z: Array, u: Array) -> Array:
+        return math.log(self.mean) + self._log_power(self._n_and_p[0] - 1, z, u)
+
+    def log_curvature(self, z: Array, u: Array) -> Array:
+        n, p = self._n_and_p
+        if n == 1:
+            return np.full_like(u, -np.inf)
+        return math.log(self.mean * (n - 1) * p) + self._log_power(n - 2, z, u)
+
+    def generating(self, z: Array, u: Array) -> Array:
+        return np.exp(self._log_power(self._n_and_p[0], z, u))
+
+    def survival(self, k: int) -> Any:
+        n, p = self._n_and_p
+        if k >= n or p == 1:
+            return mpmath.mpf(1 if k < n else 0)
+        exact = mpmath.mpf(p)
+
+        def probability(j: int) -> Any:
+            return mpmath.binomial(n, j) * exact**j * (1 - exact) ** (n - j)
+
+        return light_tail(k, self.mean, probability, lambda j: (n - j) * exact / ((j + 1) * (1 - exact)))
+
+
+@dataclass(frozen=True)
+class Binomial(_Trials):
     """Binomial distribution: n candidates, each run with probability p. The work has a hard cap n.
 
     Parameters
@@ -90,61 +152,12 @@ class Binomial(CountDistribution):
         require(0 < self.p <= 1, "0 < p <= 1", p=self.p)
 
     @property
-    def mean(self) -> float:
-        """n·p."""
-        return self.n * self.p
-
-    @property
-    def lowest(self) -> int:
-        return 0 if self.p < 1 else self.n
-
-    @property
-    def highest(self) -> float:
-        return self.n
-
-    @property
-    def rounding(self) -> float:
-        return 1e-9 + 1e-14 * self.n
-
-    def log_pmf(self, k: Array) -> Array:
-        choose = special.gammaln(self.n + 1) - special.gammaln(k + 1) - special.gammaln(self.n - k + 1)
-        logs: Array = choose + special.xlogy(k, self.p) + special.xlog1py(self.n - k, -self.p)
-        return logs
-
-    def _log_base(self, z: Array, u: Array) -> Array:
-        """log(1 − p + pz) = log(1 − pu)."""
-        with np.errstate(divide="ignore"):
-            return np.where(u < 0.5, np.log1p(-self.p * np.minimum(u, 0.5)), np.log(1.0 - self.p + self.p * z))
-
-    def log_slope(self, z: Array, u: Array) -> Array:
-        return math.log(self.mean) + _times(self.n - 1, self._log_base(z, u))
-
-    def log_curvature(self, z: Array, u: Array) -> Array:
-        if self.n == 1:
-            return np.full_like(u, -np.inf)
-        return math.log(self.mean * (self.n - 1) * self.p) + _times(self.n - 2, self._log_base(z, u))
-
-    def generating(self, z: Array, u: Array) -> Array:
-        return np.exp(_times(self.n, self._log_base(z, u)))
-
-    def survival(self, k: int) -> Any:
-        if k >= self.n or self.p == 1:
-            return mpmath.mpf(1 if k < self.n else 0)
-        p = mpmath.mpf(self.p)
-
-        def probability(j: int) -> Any:
-            return mpmath.binomial(self.n, j) * p**j * (1 - p) ** (self.n - j)
-
-        return light_tail(k, self.mean, probability, lambda j: (self.n - j) * p / ((j + 1) * (1 - p)))
-
-
-def _times(n: float, logs: Array) -> Array:
-    """n·log, where 0·(−∞) is 0 (an empty product)."""
-    return np.zeros_like(logs) if n == 0 else n * logs
+    def _n_and_p(self) -> tuple[int, float]:
+        return self.n, self.p
 
 
 @dataclass(frozen=True)
-class Fixed(CountDistribution):
+class Fixed(_Trials):
     """Always k runs (naive repetition).
 
     Parameters
@@ -159,39 +172,8 @@ class Fixed(CountDistribution):
         require_whole(1, k=self.k)
 
     @property
-    def mean(self) -> float:
-        """Always k."""
-        return float(self.k)
-
-    @property
-    def lowest(self) -> int:
-        return int(self.k)
-
-    @property
-    def highest(self) -> float:
-        return self.k
-
-    def log_pmf(self, k: Array) -> Array:
-        return np.where(k == self.k, 0.0, -np.inf)
-
-    @staticmethod
-    def _log_z(z: Array, u: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.where(u < 0.5, np.log1p(-np.minimum(u, 0.5)), np.log(z))
-
-    def log_slope(self, z: Array, u: Array) -> Array:
-        return math.log(self.k) + _times(self.k - 1, self._log_z(z, u))
-
-    def log_curvature(self, z: Array, u: Array) -> Array:
-        if self.k == 1:
-            return np.full_like(u, -np.inf)
-        return math.log(self.k * (self.k - 1)) + _times(self.k - 2, self._log_z(z, u))
-
-    def generating(self, z: Array, u: Array) -> Array:
-        return np.exp(_times(self.k, self._log_z(z, u)))
-
-    def survival(self, k: int) -> Any:
-        return mpmath.mpf(1 if k < self.k else 0)
+    def _n_and_p(self) -> tuple[int, float]:
+        return int(self.k), 1.0
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ import mpmath
 import numpy as np
 from scipy import optimize, special
 
-from .._cached_property import cached_property
-from .._checks import plain_number, require
+from .._checks import cached_property, plain_number, require
 from .._types import Array
 from .base import CountDistribution
 
@@ -90,10 +89,9 @@ class TruncatedNegativeBinomial(CountDistribution):
 
     def log_curvature(self, z: Array, u: Array) -> Array:
         with np.errstate(divide="ignore"):
-            log_values: Array = (
+            return np.asarray(
                 self._log_c + np.log((1 + self.eta) * self._failure) - (2 + self.eta) * self._log_base(z, u)
             )
-            return log_values
 
     def generating(self, z: Array, u: Array) -> Array:
         if self.gamma == 1:
@@ -137,8 +135,7 @@ def _log_rising(k: Array, eta: float) -> Array:
     a, b = far + eta, far + 1
     # log Γ(a) − log Γ(b) with a/b = 1 + (η − 1)/b
     series = (a - 0.5) * np.log1p((eta - 1) / b) + (eta - 1) * np.log(b) - (eta - 1) + (1 / a - 1 / b) / 12
-    rising: Array = np.where(k <= 1e5, exact, series) - special.gammaln(1 + eta)
-    return rising
+    return np.asarray(np.where(k <= 1e5, exact, series) - special.gammaln(1 + eta))
 
 
 @dataclass(frozen=True)

@@ -1,30 +1,30 @@
-"""Base class of guarantees: frozen values with a privacy profile, a Rényi curve and a dominating pair.
+"""Base classes of guarantees: frozen values with a privacy profile, a Rényi curve and a dominating pair.
 
 Every guarantee answers ``delta_at(epsilon)`` and ``epsilon_at(delta)`` (both rounded up), and knows the pair of output
 distributions that dominates it (``pair``); those with a Rényi curve also answer ``renyi(order)``.
+``SmallestOf`` has several bounds for one mechanism, by name.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache, lru_cache
-from typing import Any, TypeAlias, overload
+from functools import lru_cache, partial
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+from scipy import optimize
 
 from ...errors import MixedNeighborsError, PrivacyError
-from .._cached_property import cached_property, fields_alone, set_fields
-from .._checks import as_numbers, check_kind, check_neighboring, plain_numbers, require
-from .._types import Array, ArrayLike, Neighboring, Numbers
+from .._checks import FrozenValue, cached_property, check_kind
+from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
-from ..numerics.inversion import bracket, crossing, geometric
-from ..numerics.loss_distribution import DominatingPair, LossDistribution, connect_the_dots
-from ..numerics.trade_off import TradeOff, trade_off
-from .risk import Risk
-from .serialization import VERSION, written
+from ..numerics.inversion import bracket, geometric
+from ..numerics.loss_distribution import DominatingPair, connect_the_dots
+from ..serialization import VERSION, part_of_guarantees, read, short, written
+from .risk import Accounted, TradeOff, trade_off
 
 #: Losses beyond it count as infinite where a profile becomes a pair.
 LARGEST_EPSILON = basic_mechanisms.LARGEST_LOSS
@@ -34,8 +34,14 @@ FURTHEST = 1e5
 NEAR = 0.02
 #: Stand-in for a δ of 0 on a logarithmic scale.
 SMALLEST = 1e-300
+#: Least |log(δ(ε)/δ)|: 0 would end an inversion on a flat part of a profile, and far from its beginning.
+TINY = 1e-15
 #: Number of even points at which a costly profile is evaluated first.
 EVEN = 65
+#: Points at which the smallest of several profiles is evaluated in compositions.
+BOUNDS_AT = 1000
+#: Values of δ at which bounds are compared.
+COMPARED = (0.1, 1e-3, 1e-6, 1e-12)
 #: Compositions of more parts are long: the ε of a few of them is kept.
 MANY = 64
 
@@ -43,12 +49,16 @@ MANY = 64
 Profile: TypeAlias = Callable[[Array], Array]
 
 
-class Statement:
+class Statement(Accounted):
     """A statement of privacy cost, which stands for the guarantee of its total."""
 
     guarantee: Guarantee
     #: Unit of privacy.
     unit: str = "record"
+
+    @property
+    def _total(self) -> Guarantee:
+        return self.guarantee
 
 
 def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
@@ -62,8 +72,9 @@ def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
     )
 
 
+@part_of_guarantees
 @dataclass(frozen=True, kw_only=True, eq=False)  # of a class that is no dataclass each object is one of its own
-class Guarantee(Risk):
+class Guarantee(Accounted, FrozenValue):
     """A differential-privacy guarantee under one neighbouring relation.
 
     Parameters
@@ -74,14 +85,6 @@ class Guarantee(Risk):
     """
 
     neighboring: Neighboring = "add_remove"
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        check_neighboring(self.neighboring)
-        self._check()
-
-    def _check(self) -> None:
-        """Raise ``ValueError`` for parameters that no mechanism has."""
 
     @cached_property
     def pair(self) -> DominatingPair:
@@ -99,57 +102,15 @@ class Guarantee(Risk):
     @property
     def has_renyi(self) -> bool:
         """True if ``renyi`` is defined."""
-        return False
+        return type(self).renyi is not Guarantee.renyi
 
     def renyi(self, order: ArrayLike) -> Array:
         """Bound on the Rényi divergence of each order > 1 (array-like), in nats."""
         raise PrivacyError(f"{type(self).__name__} has no Rényi curve. Use delta_at or epsilon_at.")
 
-    @overload
-    def delta_at(self, epsilon: float) -> float: ...
-    @overload
-    def delta_at(self, epsilon: Numbers) -> Array: ...
-    def delta_at(self, epsilon: ArrayLike) -> float | Array:
-        """δ(ε): the least δ for which the guarantee implies (ε, δ)-DP.
-
-        Parameters
-        ----------
-        epsilon : float or array-like
-            ε ≥ 0.
-
-        Returns
-        -------
-        float or ndarray
-            Rounded up, in [0, 1].
-        """
-        epsilon = as_numbers("epsilon", epsilon)
-        require(bool(np.all(epsilon >= 0)), "epsilon >= 0", epsilon=epsilon)
-        values = self._profile(np.minimum(np.atleast_1d(epsilon), 1e6))  # never rises: safe for infinity too
-        if self.pure_epsilon is None:  # an underflow to 0 would claim pure privacy
-            values = np.maximum(values, np.finfo(float).tiny)
-        return float(values[0]) if epsilon.ndim == 0 else values.reshape(epsilon.shape)
-
-    @overload
-    def epsilon_at(self, delta: float) -> float: ...
-    @overload
-    def epsilon_at(self, delta: Numbers) -> Array: ...
-    def epsilon_at(self, delta: ArrayLike) -> float | Array:
-        """ε(δ): the least ε for which the guarantee implies (ε, δ)-DP.
-
-        Parameters
-        ----------
-        delta : float or array-like
-            0 ≤ δ < 1.
-
-        Returns
-        -------
-        float or ndarray
-            Rounded up; infinite where no finite ε exists.
-        """
-        delta = as_numbers("delta", delta)
-        require(bool(np.all((delta >= 0) & (delta < 1))), "0 <= delta < 1", delta=delta)
-        values = np.array([_epsilon_of(self, float(value)) for value in delta.ravel()])
-        return float(values[0]) if delta.ndim == 0 else values.reshape(delta.shape)
+    @property
+    def _total(self) -> Guarantee:
+        return self
 
     @cached_property
     def _trade_off(self) -> TradeOff:
@@ -179,6 +140,15 @@ class Guarantee(Risk):
         profile = self._far_profile if delta < NEAR else self._profile
         return smallest_epsilon(profile, delta, self.pure_epsilon)
 
+    def _known_epsilon(self, delta: float) -> float:
+        """ε at δ, computed once for equal guarantees if they can be compared. Nothing here comes from data."""
+        try:
+            hash(self)
+        except TypeError:  # a user's own guarantee with a list in it
+            return self._epsilon(delta)
+        known = KNOWN if len(getattr(self, "parts", ())) <= MANY else KNOWN_OF_MANY
+        return float(known(self, delta))
+
     def to_dict(self) -> dict[str, Any]:
         """Parameters of this guarantee as plain values ready for JSON; ``privacy.from_dict`` rebuilds it.
 
@@ -190,7 +160,38 @@ class Guarantee(Risk):
         """
         return {"version": VERSION, **written(self)}
 
-    __getstate__, __setstate__ = fields_alone, set_fields
+
+def from_dict(found: Mapping[str, Any]) -> Guarantee:
+    """Rebuild a guarantee from the dictionary of its ``to_dict``.
+
+    Parameters
+    ----------
+    found : dict
+        From ``guarantee.to_dict()``, or the entry ``"guarantee"`` of a ``PrivacySpent``'s dictionary; also after a
+        round trip through JSON.
+
+    Returns
+    -------
+    Guarantee
+        Equal to the original: every ε and δ agrees to the last bit.
+
+    Raises
+    ------
+    PrivacyError
+        If the dictionary has another layout, or kinds unknown to this version.
+
+    Examples
+    --------
+    >>> import json
+    >>> from sklearn_dpsearch.privacy import GaussianDP, Geometric, best_of
+    >>> search = best_of(GaussianDP(mu=0.5), Geometric(10))
+    >>> from_dict(json.loads(json.dumps(search.to_dict()))) == search
+    True
+    """
+    guarantee = read(found)
+    if not isinstance(guarantee, Guarantee):
+        raise PrivacyError(f"Found {short(found)}; a guarantee is needed. Give what its to_dict() returned.")
+    return guarantee
 
 
 def _rough_part(part: Any) -> Any:
@@ -201,6 +202,12 @@ def _rough_part(part: Any) -> Any:
         return part
     rough = tuple(map(_rough_part, part))
     return part if all(one is other for one, other in zip(rough, part)) else rough
+
+
+@lru_cache(maxsize=128)
+def shared(guarantee: Guarantee) -> Guarantee:
+    """An equal guarantee that was built before, with all that it has computed since; else this one."""
+    return guarantee
 
 
 def check_parts(whole: Guarantee, **parts: object) -> None:
@@ -215,69 +222,45 @@ def check_parts(whole: Guarantee, **parts: object) -> None:
             )
 
 
-def _epsilon_of(guarantee: Guarantee, delta: float) -> float:
-    """ε of a guarantee, computed once for equal ones if they can be compared. Nothing here comes from data."""
-    try:
-        hash(guarantee)
-    except TypeError:  # a user's own guarantee with a list in it
-        return guarantee._epsilon(delta)
-    known = _known_epsilon if len(getattr(guarantee, "parts", ())) <= MANY else _known_epsilon_of_many
-    return known(guarantee, delta)
-
-
-@lru_cache(maxsize=128)
-def _known_epsilon(guarantee: Guarantee, delta: float) -> float:
-    return guarantee._epsilon(delta)
-
-
-@lru_cache(maxsize=4)
-def _known_epsilon_of_many(guarantee: Guarantee, delta: float) -> float:
-    """ε of a long composition. A ledger asks for a longer one at each entry, and each would keep all its parts."""
-    return guarantee._epsilon(delta)
+#: ε by guarantee and δ. A ledger asks for a longer composition at each entry, and each would keep all its parts.
+KNOWN, KNOWN_OF_MANY = (lru_cache(size)(lambda guarantee, delta: guarantee._epsilon(delta)) for size in (128, 4))
 
 
 def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None = None) -> float:
     """The least ε with ``profile`` at most ``delta``, rounded up; infinite if there is none."""
+    known: dict[float, float] = {}
 
-    @cache
     def excess(epsilon: float) -> float:
-        """log(δ(ε)/δ), for profiles are nearly lines on this scale; at most 0 exactly where δ(ε) ≤ δ."""
-        with np.errstate(over="ignore", invalid="ignore"):  # e^ε may leave the range of doubles
-            reached = float(profile(np.array([epsilon]))[0])
-        if math.isnan(reached):
-            return math.log(1.0 / delta)
-        logarithm = math.log(max(reached, SMALLEST)) - math.log(delta)
-        return min(logarithm, 0.0) if reached <= delta else max(logarithm, SMALLEST)
+        """log(δ(ε)/δ), for profiles are nearly lines on this scale; below 0 exactly where δ(ε) ≤ δ."""
+        if epsilon not in known:
+            with np.errstate(over="ignore", invalid="ignore"):  # e^ε may leave the range of doubles
+                reached = float(profile(np.array([epsilon]))[0])
+            logarithm = math.log(max(1.0 if math.isnan(reached) else reached, SMALLEST)) - math.log(delta)
+            known[epsilon] = min(logarithm, -TINY) if reached <= delta else max(logarithm, TINY)
+        return known[epsilon]
 
     start = 1.0 if pure_epsilon is None else min(pure_epsilon, FURTHEST)
     rising = geometric(start, 2.0, FURTHEST)
-    turn = bracket(lambda epsilon: excess(epsilon) <= 0, start, falling=(0.0,), rising=rising)
-    for _ in range(2):  # the precision depends on the place of the turn
-        turn = crossing(excess, turn, 1e-10 + 1e-9 * (turn.holds or 0.0))
-    if turn.holds is None:
-        return np.inf if pure_epsilon is None else pure_epsilon
-    return turn.holds
+    turn = bracket(lambda epsilon: excess(epsilon) < 0, start, falling=(0.0,), rising=rising)
+    if turn.fails is not None and turn.holds is not None:
+        optimize.brentq(excess, turn.fails, turn.holds, xtol=1e-10, rtol=1e-9, disp=False)
+    largest = np.inf if pure_epsilon is None else pure_epsilon
+    return min((epsilon for epsilon, value in known.items() if value < 0), default=largest)
 
 
 def discretized(
-    profile: Profile,
-    reversed_profile: Profile | None = None,
-    number: int = 8001,
-) -> LossDistribution:
-    """Loss distribution through ``number`` points of a profile known as a function of ε ≥ 0."""
-    both = [profile] if reversed_profile is None else [profile, reversed_profile]
-    grid = _reach(both) * np.linspace(0.0, 1.0, number)
-    values = [np.clip(curve(grid), 0.0, 1.0) for curve in both]
-    return connect_the_dots(grid, values[0], values[-1])
+    removed: Profile, added: Profile | None = None, number: int = 8001, *, adaptive: bool = False
+) -> DominatingPair:
+    """The pair through ``number`` points of profiles known as functions of ε ≥ 0, one for both directions or for each.
 
-
-def discretized_pair(removed: Profile, added: Profile, number: int) -> DominatingPair:
-    """The pair through ``number`` points of two profiles that are costly to evaluate, one for each direction.
-
-    The points are closer together where the profiles fall faster.
+    The points are even or, of costly profiles, closer together where these fall faster.
     """
-    both = (removed,) if added is removed else (removed, added)
-    grid = adaptive_grid(lambda epsilon: np.max([curve(epsilon) for curve in both], axis=0), 0.0, _reach(both), number)
+    both = (removed,) if added is None else (removed, added)
+    reach = min(max(basic_mechanisms.negligible_from(profile) for profile in both), LARGEST_EPSILON)
+    if adaptive:
+        grid = adaptive_grid(lambda epsilon: np.max([curve(epsilon) for curve in both], axis=0), 0.0, reach, number)
+    else:
+        grid = reach * np.linspace(0.0, 1.0, number)
     values = [np.clip(curve(grid), 0.0, 1.0) for curve in both]
     first = connect_the_dots(grid, values[0], values[-1])
     return DominatingPair(first, first if len(both) == 1 else connect_the_dots(grid, values[1], values[0]))
@@ -294,5 +277,97 @@ def adaptive_grid(curve: Profile, low: float, high: float, number: int) -> Array
     return np.union1d(even, np.interp(np.linspace(0.0, places[-1], number), places, even))
 
 
-def _reach(profiles: Sequence[Profile]) -> float:
-    return min(max(basic_mechanisms.negligible_from(profile) for profile in profiles), LARGEST_EPSILON)
+# --- several bounds for one mechanism -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallestOf(Guarantee):
+    """A guarantee with several valid ``bounds``: at each ε the smallest counts."""
+
+    #: True if the pair is below every bound, not only the first.
+    pair_of_all: ClassVar[bool] = True
+
+    @cached_property
+    def bounds(self) -> dict[str, Guarantee]:
+        """Every bound that applies, by name."""
+        return {name: bound for name, bound in self._bounds().items() if bound is not None}
+
+    @abstractmethod
+    def _bounds(self) -> dict[str, Guarantee | None]:
+        """Bounds by name, the best of equal ones first; None where one does not apply."""
+
+    def tightest(self, delta: float) -> str:
+        """Name of the bound that gives ``epsilon_at(delta)``: the first of those that agree to a billionth."""
+        values = {name: float(bound.epsilon_at(delta)) for name, bound in self.bounds.items()}
+        least = min(values.values())
+        return next(name for name, value in values.items() if value <= least * (1.0 + 2e-9) + 2e-10)
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        pure = [bound.pure_epsilon for bound in self.bounds.values() if bound.pure_epsilon is not None]
+        return min(pure) if pure else None
+
+    @property
+    def has_renyi(self) -> bool:
+        return any(bound.has_renyi for bound in self.bounds.values())
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """The smallest of the bounds' Rényi curves."""
+        curves = [bound.renyi(order) for bound in self.bounds.values() if bound.has_renyi]
+        if not curves:
+            raise PrivacyError(f"{type(self).__name__} has no Rényi curve here. Use delta_at or epsilon_at.")
+        return np.asarray(np.min(curves, axis=0))
+
+    def _profile(self, epsilon: Array) -> Array:
+        return self._smallest([bound._profile(epsilon) for bound in self.bounds.values()], epsilon)
+
+    def _far_profile(self, epsilon: Array) -> Array:
+        return self._smallest([bound._far_profile(epsilon) for bound in self.bounds.values()], epsilon)
+
+    def _smallest(self, profiles: list[Array], epsilon: Array) -> Array:
+        values: Array = np.min(profiles, axis=0)
+        return np.minimum(values, self.pair.delta_at(epsilon)) if self._cross else values
+
+    def _epsilon(self, delta: float) -> float:
+        least = min(bound._epsilon(delta) for bound in self.bounds.values())
+        if delta == 0 or not self._cross:
+            return least
+        return min(least, smallest_epsilon(self.pair.delta_at, delta))
+
+    @cached_property
+    def _cross(self) -> bool:
+        """True if several bounds are each the smallest somewhere.
+
+        A true profile is convex in e^ε, so it is also below the chords between two bounds. The pair has these chords,
+        and this guarantee uses them too: otherwise a composition of the pair could seem to lose less.
+        """
+        return self._bounds_cross()
+
+    def _bounds_cross(self) -> bool:
+        compared = self._in_pair
+        if len(compared) == 1:
+            return False
+        _, *others = compared
+        places = np.unique([min(bound.epsilon_at(delta), LARGEST_EPSILON) for bound in others for delta in COMPARED])
+        values = np.array([bound._profile(places) for bound in compared])
+        return not bool(np.any(np.all(values <= values.min(axis=0) * (1.0 + 1e-10), axis=1)))
+
+    @property
+    def _in_pair(self) -> list[Guarantee]:
+        """The bounds that make up the pair."""
+        bounds = list(self.bounds.values())
+        return bounds if self.pair_of_all else bounds[:1]
+
+    def _pair(self) -> DominatingPair:
+        bounds = self._in_pair
+        if len(bounds) == 1:
+            return bounds[0].pair
+        alike = all(bound.pair.removed is bound.pair.added for bound in bounds)
+        removed, added = (partial(_smallest_in_direction, bounds, name) for name in ("removed", "added"))
+        return discretized(removed, None if alike else added, BOUNDS_AT, adaptive=True)
+
+
+def _smallest_in_direction(bounds: list[Guarantee], direction: str, epsilon: Array) -> Array:
+    """The smallest profile for one order of the neighbours."""
+    both = [np.minimum(bound._profile(epsilon), getattr(bound.pair, direction).delta_at(epsilon)) for bound in bounds]
+    return np.asarray(np.min(both, axis=0))

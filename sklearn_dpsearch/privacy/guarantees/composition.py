@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from ...errors import MixedNeighborsError
-from .._cached_property import cached_property
-from .._checks import as_numbers, check_kind, require
+from .._checks import as_numbers, cached_property, check_kind, require
 from .._types import Array, ArrayLike
+from ..numerics.arithmetic import float_above
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.convolution import convolve
-from ..numerics.exact_numbers import float_above
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, combined, connect_the_dots, mix
 from .base import Guarantee, Statement, as_guarantee, check_parts
 from .pure import PureDP
@@ -104,25 +104,21 @@ def _merge(parts: Sequence[Guarantee]) -> list[Guarantee]:
     rest = [part for part in parts if type(part) not in CLOSED_FORMS]
     for kind, add in CLOSED_FORMS.items():
         same = [part for part in parts if type(part) is kind]
-        rest += [add(same)] if len(same) > 1 else same
+        rest += [kind(**add(same), neighboring=same[0].neighboring)] if len(same) > 1 else same
     return rest
 
 
-def _add_gaussian(parts: Sequence[Guarantee]) -> Guarantee:
-    total = math.hypot(*[part.mu for part in parts])  # type: ignore[attr-defined]
-    return GaussianDP(mu=total, neighboring=parts[0].neighboring)
+def _add_renyi(parts: Sequence[RenyiDP]) -> dict[str, Any]:
+    orders = np.unique(np.concatenate([part.orders for part in parts]))
+    return {"orders": orders, "epsilons": sum(part.renyi(orders) for part in parts)}
 
 
-def _add_zcdp(parts: Sequence[Guarantee]) -> Guarantee:
-    return ZCDP(rho=_sum_above([part.rho for part in parts]), neighboring=parts[0].neighboring)  # type: ignore[attr-defined]
-
-
-def _add_renyi(parts: Sequence[Guarantee]) -> Guarantee:
-    orders = np.unique(np.concatenate([part.orders for part in parts]))  # type: ignore[attr-defined]
-    return RenyiDP(orders=orders, epsilons=sum(part.renyi(orders) for part in parts), neighboring=parts[0].neighboring)
-
-
-CLOSED_FORMS = {GaussianDP: _add_gaussian, ZCDP: _add_zcdp, RenyiDP: _add_renyi}
+#: Kinds of guarantees ↦ the parameters of a composition of several.
+CLOSED_FORMS: dict[type[Guarantee], Callable[[Sequence[Any]], dict[str, Any]]] = {
+    GaussianDP: lambda parts: {"mu": math.hypot(*(part.mu for part in parts))},
+    ZCDP: lambda parts: {"rho": _sum_above([part.rho for part in parts])},
+    RenyiDP: _add_renyi,
+}
 
 
 def _sum_above(numbers: Sequence[float]) -> float:
@@ -162,8 +158,7 @@ class Composition(_SeveralMechanisms):
 
     def renyi(self, order: ArrayLike) -> Array:
         """The sum of the parts' curves."""
-        total: Array = np.sum([part.renyi(order) for part in self.parts], axis=0)
-        return total
+        return np.asarray(np.sum([part.renyi(order) for part in self.parts], axis=0))
 
     @cached_property
     def _renyi_route(self) -> RenyiDP | None:
@@ -291,16 +286,13 @@ class Envelope(_SeveralMechanisms):
 
     def renyi(self, order: ArrayLike) -> Array:
         """The largest of the parts' curves."""
-        largest: Array = np.max([part.renyi(order) for part in self.parts], axis=0)
-        return largest
+        return np.asarray(np.max([part.renyi(order) for part in self.parts], axis=0))
 
     def _profile(self, epsilon: Array) -> Array:
-        largest: Array = np.max([part._profile(epsilon) for part in self.parts], axis=0)
-        return largest
+        return np.asarray(np.max([part._profile(epsilon) for part in self.parts], axis=0))
 
     def _far_profile(self, epsilon: Array) -> Array:
-        largest: Array = np.max([part._far_profile(epsilon) for part in self.parts], axis=0)
-        return largest
+        return np.asarray(np.max([part._far_profile(epsilon) for part in self.parts], axis=0))
 
     def _pair(self) -> DominatingPair:
         return combined([part.pair for part in self.parts], _largest)

@@ -29,10 +29,6 @@ class _LargestLoss(Guarantee):
     def pure_epsilon(self) -> float:
         return float(self.epsilon)
 
-    @property
-    def has_renyi(self) -> bool:
-        return True
-
     def _pair(self) -> DominatingPair:
         if not 0 < self.epsilon <= LARGEST_LOSS:
             return PureDP(epsilon=self.epsilon).pair
@@ -98,13 +94,11 @@ class LaplaceDP(_LargestLoss):
             allowance = ROUNDING * (1.0 + order * self.epsilon)
             curve = (np.logaddexp(up, down) + allowance) / (order - 1)
         pure = randomized_response_renyi(self.epsilon, order)
-        smallest: Array = np.fmin(np.maximum(curve, 0.0), pure)
-        return smallest
+        return np.asarray(np.fmin(np.maximum(curve, 0.0), pure))
 
     def _profile(self, epsilon: Array) -> Array:
         values = -np.expm1(np.minimum(0.5 * (epsilon - self.epsilon), 0.0))
-        delta: Array = np.minimum(values * (1.0 + ROUNDING), 1.0)
-        return delta
+        return np.asarray(np.minimum(values * (1.0 + ROUNDING), 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,8 +125,7 @@ class BoundedRangeDP(_LargestLoss):
     def renyi(self, order: ArrayLike) -> Array:
         """α·ε²/8 (Cesar & Rogers 2021), or that of any ε-DP mechanism."""
         order = np.asarray(order, dtype=float)
-        curve: Array = np.minimum(order * self.epsilon**2 / 8, randomized_response_renyi(self.epsilon, order))
-        return curve
+        return np.asarray(np.minimum(order * self.epsilon**2 / 8, randomized_response_renyi(self.epsilon, order)))
 
     def _profile(self, epsilon: Array) -> Array:
         if self.epsilon == 0:
@@ -140,5 +133,10 @@ class BoundedRangeDP(_LargestLoss):
         if self.epsilon > LARGEST_LOSS:
             return np.where(epsilon >= self.epsilon, 0.0, 1.0)
         values = np.expm1(np.minimum(0.5 * (epsilon - self.epsilon), 0.0)) ** 2 / -np.expm1(-self.epsilon)
-        delta: Array = np.minimum(values * (1.0 + ROUNDING), 1.0)
-        return delta
+        return np.asarray(np.minimum(values * (1.0 + ROUNDING), 1.0))
+
+
+def only_largest_loss(guarantee: Guarantee) -> PureDP | None:
+    """Pure guarantee with the largest loss of another, if it is known: smaller where a profile lacks digits."""
+    largest = guarantee.pure_epsilon
+    return None if largest is None else PureDP(epsilon=largest, neighboring=guarantee.neighboring)

@@ -21,9 +21,9 @@ import numpy as np
 
 from .._checks import check_kind, require, require_whole
 from .._types import Array, ArrayLike, Neighboring
+from ..numerics.arithmetic import float_above
 from ..numerics.basic_mechanisms import LARGEST_LOSS
-from ..numerics.exact_numbers import float_above
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, symmetric
+from ..numerics.loss_distribution import ROUNDING, DominatingPair
 from .base import Guarantee, Statement, as_guarantee, check_parts, discretized
 from .composition import Composition, compose
 from .pure import BoundedRangeDP, LaplaceDP, PureDP
@@ -65,8 +65,7 @@ def delta_of_two_steps(pair: DominatingPair, epsilon: Array) -> Array:
     """
 
     def bound(first: Array) -> Array:
-        value: Array = pair.removed.delta_at(first) + np.exp(first) * pair.added.delta_at(epsilon - first)
-        return value
+        return np.asarray(pair.removed.delta_at(first) + np.exp(first) * pair.added.delta_at(epsilon - first))
 
     reach = max(float(np.max(np.abs(part.losses), initial=0.0)) for part in pair.directions)
     low, high = np.full_like(epsilon, -reach), np.full_like(epsilon, reach)
@@ -76,8 +75,7 @@ def delta_of_two_steps(pair: DominatingPair, epsilon: Array) -> Array:
         at_left, at_right = bound(left), bound(right)
         best = np.minimum(best, np.minimum(at_left, at_right))
         low, high = np.where(at_left < at_right, low, left), np.where(at_left < at_right, right, high)
-    found: Array = np.minimum(best * (1.0 + ROUNDING), 1.0)
-    return found
+    return np.asarray(np.minimum(best * (1.0 + ROUNDING), 1.0))
 
 
 # --- a changed record ---------------------------------------------------------------------------------------------
@@ -154,17 +152,12 @@ class ChangedRecord(Guarantee):
 
     def _pair(self) -> DominatingPair:
         """The pair, equal for both orders, as either record may be the removed one."""
-        return symmetric(discretized(partial(delta_of_two_steps, self.presence.pair), number=POINTS))
+        return discretized(partial(delta_of_two_steps, self.presence.pair), number=POINTS)
 
 
 def renyi_of_two_steps(curve: Callable[[Array], Array], order: Array) -> Array:
     """2α/(2α−1)·ρ(2α−1) + ρ(2α) (Bun & Steinke 2016, section 5: the triangle-like inequality, for two steps)."""
-    total: Array = 2 * order / (2 * order - 1) * curve(2 * order - 1) + curve(2 * order)
-    return total
-
-
-def _same_parameters(guarantee: Any) -> Guarantee:
-    return replace(guarantee, neighboring="replace_one")  # type: ignore[no-any-return]
+    return np.asarray(2 * order / (2 * order - 1) * curve(2 * order - 1) + curve(2 * order))
 
 
 def _renyi(guarantee: Any) -> Guarantee:
@@ -179,8 +172,7 @@ def _renyi(guarantee: Any) -> Guarantee:
 #: Further kinds of guarantees for changed records.
 CARRIED_OVER: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
     RenyiDP: _renyi,
-    DPSGD: _same_parameters,
-    NonPrivate: _same_parameters,
+    **dict.fromkeys((DPSGD, NonPrivate), lambda one: replace(one, neighboring="replace_one")),
 }
 
 
@@ -319,6 +311,6 @@ def joined(first: DominatingPair, second: DominatingPair) -> DominatingPair:
     """The pair of the ends of two joined chains."""
     removed = partial(delta_of_two_steps, DominatingPair(first.removed, second.removed))
     if all(pair.removed is pair.added for pair in (first, second)):
-        return symmetric(discretized(removed, number=POINTS))
+        return discretized(removed, number=POINTS)
     added = partial(delta_of_two_steps, DominatingPair(second.added, first.added))
-    return DominatingPair(discretized(removed, added, POINTS), discretized(added, removed, POINTS))
+    return discretized(removed, added, POINTS)

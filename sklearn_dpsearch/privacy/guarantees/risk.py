@@ -1,24 +1,190 @@
-"""Bounds on attacks: error rates, advantage, and success with a prior."""
+r"""Bounds on attacks, from a privacy profile: error rates (the trade-off curve), advantage, success with a prior.
+
+An attack decides between two neighbours. Its false positive rate is α, its false negative rate β. If a mechanism is
+(ε, δ)-DP in both orders of the neighbours, then
+
+    β ≥ max( 0,  1 − δ − e^ε·α,  e^{−ε}·(1 − δ − α) )
+
+(Wasserman & Zhou 2010; Dong, Roth & Su 2022, Proposition 2.4). Each point (ε, δ) of a profile is a line below the curve
+f of the mechanism, and the largest of finitely many lines is below it too: no point in between is ever needed.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import overload
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
-from .._checks import as_numbers, require
+from .._checks import as_numbers, cached_property, require
 from .._types import Array, ArrayLike, Numbers
-from ..numerics.trade_off import TradeOff
+from ..numerics.basic_mechanisms import LARGEST_LOSS, negligible_from
+from ..numerics.loss_distribution import ROUNDING, lower_hull
+
+#: δ and true positive rates below this count as 0: no lines are added for them.
+NEGLIGIBLE = 1e-13
+#: Lines are added until none lowers the true positive rate by more than this share of it.
+TOLERANCE = 1e-4
+#: Cells with which the search for lines begins, and how often they are halved at most.
+CELLS, HALVINGS = 64, 24
 
 
-class Risk(ABC):
-    """Bounds on every attack, from a trade-off curve (docs/theory/risk.md)."""
+@dataclass(frozen=True, eq=False)
+class TradeOff:
+    """The largest of finitely many lines, and of their mirror images at α = β.
+
+    Parameters
+    ----------
+    epsilons : ndarray of shape (n,)
+        0 = ε_1 < … < ε_n.
+    deltas : ndarray of shape (n,)
+        Upper bounds on δ(ε), falling.
+    """
+
+    epsilons: Array
+    deltas: Array
+
+    def false_negative_rate(self, false_positive_rate: float) -> float:
+        """f(α), rounded down."""
+        alpha, c = false_positive_rate, np.exp(self.epsilons)
+        steep = (1.0 - self.deltas) - c * alpha * (1.0 + ROUNDING)
+        flat = (1.0 - self.deltas - alpha) / c
+        return float(np.clip(max(np.max(steep), np.max(flat)) - ROUNDING, 0.0, 1.0))
+
+    def true_positive_rate(self, false_positive_rate: float) -> float:
+        """1 − f(α), rounded up, with all digits where it is small."""
+        alpha, c = false_positive_rate, np.exp(self.epsilons)
+        steep = self.deltas + c * alpha
+        flat = 1.0 - (1.0 - self.deltas - alpha) / c + ROUNDING
+        return float(min(min(np.min(steep), np.min(flat)) * (1.0 + ROUNDING), 1.0))
+
+    def advantage(self) -> float:
+        """max 1 − α − f(α), rounded up; δ(0), or less where the bounds on δ are not convex together.
+
+        It is reached where α = f(α): a line and its mirror image meet at α = (1 − δ)/(1 + e^ε).
+        """
+        part = np.exp(-self.epsilons)
+        values = (-np.expm1(-self.epsilons) + 2.0 * self.deltas * part) / (1.0 + part)
+        return float(min(np.min(values) * (1.0 + ROUNDING), 1.0))
+
+    @cached_property
+    def corners(self) -> tuple[Array, Array]:
+        """False and true positive rates at the corners of the curve with α ≤ β, from α = β on to α = 0."""
+        kept = lower_hull(self.epsilons, self.deltas)
+        epsilons, deltas = self.epsilons[kept], self.deltas[kept]
+        alpha, power = line_intersections(epsilons, deltas)
+        here = alpha + power < 1.0  # beyond α = β follows the mirror image
+        middle = 0.5 * (1.0 - self.advantage())
+        rates = np.concatenate([[middle], alpha[here], [0.0]])
+        return rates, np.concatenate([[1.0 - middle], power[here], deltas[-1:]])
+
+    def right_guess(self, prior: float) -> float:
+        """max (1 − prior)·(1 − α) + prior·(1 − f(α)), rounded up: linear, so it is largest at a corner."""
+        likely, rest = max(prior, 1.0 - prior), min(prior, 1.0 - prior)
+        alpha, power = self.corners  # where α ≤ β, which is better for guessing what is likely
+        return float(min(np.max(likely * (1.0 - alpha) + rest * power) + ROUNDING, 1.0))
+
+
+def line_intersections(epsilons: Array, deltas: Array) -> tuple[Array, Array]:
+    """False and true positive rate where each line meets the next one."""
+    c = np.exp(epsilons)
+    alpha = -np.diff(deltas) / (c[:-1] * np.expm1(np.diff(epsilons)))
+    return alpha, deltas[:-1] + c[:-1] * alpha
+
+
+def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -> TradeOff:
+    """The trade-off curve of a profile: lines where they matter.
+
+    Parameters
+    ----------
+    profile : callable
+        ε ↦ an upper bound on δ(ε), on arrays of ε ≥ 0.
+    largest : float, optional
+        The ε at which the profile becomes 0, where it is known.
+    """
+    end = 2.0 ** np.ceil(np.log2(negligible_from(profile, NEGLIGIBLE))) if largest is None else largest
+    reach = min(end, LARGEST_LOSS)  # a power of two has its cells where round ε are, at which profiles may bend
+    epsilons = np.unique(np.append(np.linspace(0.0, reach, CELLS + 1), 0.0))
+    deltas = profile(epsilons)
+    cells = np.arange(epsilons.size - 1)
+    for _ in range(HALVINGS):
+        middles = 0.5 * (epsilons[cells] + epsilons[cells + 1])
+        found = profile(middles) if middles.size else middles
+        worth = _gain(epsilons, deltas, cells, middles, found)
+        epsilons, deltas = np.insert(epsilons, cells + 1, middles), np.insert(deltas, cells + 1, found)
+        first = (cells + np.arange(cells.size))[worth]  # where the left half of a cell is now
+        cells = np.sort(np.concatenate([first, first + 1]))
+    return TradeOff(epsilons, np.minimum.accumulate(deltas))
+
+
+def _gain(
+    epsilons: Array, deltas: Array, cells: npt.NDArray[np.intp], middles: Array, found: Array
+) -> npt.NDArray[np.bool_]:
+    """True for cells where the middle line lowers the true positive rate at the corner by more than the tolerance."""
+    c, gaps = np.exp(epsilons[cells]), epsilons[cells + 1] - epsilons[cells]
+    alpha = (deltas[cells] - deltas[cells + 1]) / (c * np.expm1(gaps))
+    power = deltas[cells] + c * alpha
+    lower = power - (found + np.exp(middles) * alpha)
+    return np.asarray((power > NEGLIGIBLE) & (lower > TOLERANCE * power))
+
+
+class Accounted(ABC):
+    """Anything with a total guarantee: its ε and δ, and bounds on every attack (docs/theory/risk.md)."""
 
     @property
     @abstractmethod
-    def _trade_off(self) -> TradeOff:
-        """The trade-off curve, from below."""
+    def _total(self) -> Any:
+        """The ``Guarantee``, whose file imports this one."""
+
+    @overload
+    def delta_at(self, epsilon: float) -> float: ...
+    @overload
+    def delta_at(self, epsilon: Numbers) -> Array: ...
+    def delta_at(self, epsilon: ArrayLike) -> float | Array:
+        """δ(ε): the least δ for which the total implies (ε, δ)-DP.
+
+        Parameters
+        ----------
+        epsilon : float or array-like
+            ε ≥ 0.
+
+        Returns
+        -------
+        float or ndarray
+            Rounded up, in [0, 1].
+        """
+        epsilon = as_numbers("epsilon", epsilon)
+        require(bool(np.all(epsilon >= 0)), "epsilon >= 0", epsilon=epsilon)
+        values = self._total._profile(np.minimum(np.atleast_1d(epsilon), 1e6))  # never rises: safe for infinity too
+        if self._total.pure_epsilon is None:  # an underflow to 0 would claim pure privacy
+            values = np.maximum(values, np.finfo(float).tiny)
+        return float(values[0]) if epsilon.ndim == 0 else values.reshape(epsilon.shape)
+
+    @overload
+    def epsilon_at(self, delta: float) -> float: ...
+    @overload
+    def epsilon_at(self, delta: Numbers) -> Array: ...
+    def epsilon_at(self, delta: ArrayLike) -> float | Array:
+        """ε(δ): the least ε for which the total implies (ε, δ)-DP.
+
+        Parameters
+        ----------
+        delta : float or array-like
+            0 ≤ δ < 1.
+
+        Returns
+        -------
+        float or ndarray
+            Rounded up; infinite where no finite ε exists.
+        """
+        delta = as_numbers("delta", delta)
+        require(bool(np.all((delta >= 0) & (delta < 1))), "0 <= delta < 1", delta=delta)
+        values = np.array([self._total._known_epsilon(float(value)) for value in delta.ravel()])
+        return float(values[0]) if delta.ndim == 0 else values.reshape(delta.shape)
 
     @overload
     def trade_off(self, false_positive_rate: float) -> float: ...
@@ -37,14 +203,11 @@ class Risk(ABC):
         float or ndarray
             Smallest false negative rate of the attack. Rounded down, in [0, 1].
         """
-        rates = as_numbers("false_positive_rate", false_positive_rate)
-        _check_probabilities(rates, "false_positive_rate")
-        values = np.array([self._trade_off.false_negative_rate(float(rate)) for rate in rates.ravel()])
-        return float(values[0]) if rates.ndim == 0 else values.reshape(rates.shape)
+        return _each(self._total._trade_off.false_negative_rate, "false_positive_rate", false_positive_rate)
 
     def advantage(self) -> float:
         """The largest true minus false positive rate of any attack, rounded up: the total variation distance."""
-        return self._trade_off.advantage()
+        return float(self._total._trade_off.advantage())
 
     @overload
     def bayes_risk(self, prior: float, attack: str = "any") -> float: ...
@@ -72,16 +235,17 @@ class Risk(ABC):
         With f the trade-off curve: 1 − f(prior); for membership max over α of (1 − prior)·(1 − α) + prior·(1 − f(α)).
         Hayes, Mahloujifar & Balle (2023), Kulynych et al. (2025); proofs in docs/theory/risk.md.
         """
-        priors = as_numbers("prior", prior)
-        _check_probabilities(priors, "prior")
         require(isinstance(attack, str) and attack in ATTACKS, f"attack to be one of {tuple(ATTACKS)}", attack=attack)
-        values = np.array([ATTACKS[attack](self._trade_off, float(one)) for one in priors.ravel()])
-        return float(values[0]) if priors.ndim == 0 else values.reshape(priors.shape)
+        return _each(partial(ATTACKS[attack], self._total._trade_off), "prior", prior)
 
 
 #: Bound on the probability of being right, by the kind of attack.
 ATTACKS = {"any": TradeOff.true_positive_rate, "membership": TradeOff.right_guess}
 
 
-def _check_probabilities(values: Array, name: str) -> None:
-    require(bool(np.all((values >= 0) & (values <= 1))), f"0 <= {name} <= 1", **{name: values})
+def _each(bound: Callable[[float], float], name: str, values: ArrayLike) -> float | Array:
+    """A bound for each of several probabilities, or for one."""
+    given = as_numbers(name, values)
+    require(bool(np.all((given >= 0) & (given <= 1))), f"0 <= {name} <= 1", **{name: given})
+    found = np.array([bound(float(one)) for one in given.ravel()])
+    return float(found[0]) if given.ndim == 0 else found.reshape(given.shape)

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from ...errors import PrivacyError
-from .._cached_property import cached_property
-from .._checks import as_numbers, check_kind, require, require_whole
+from .._checks import as_numbers, cached_property, check_kind, require, require_whole
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, connect_the_dots, symmetric
+from ..serialization import BUILDERS, written
 from .base import Guarantee, discretized
-from .serialization import written
 
 #: Rényi orders at which curves are tabulated.
 ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]))
@@ -69,10 +68,6 @@ class ZCDP(Guarantee):
     def _check(self) -> None:
         require(0 <= self.rho < np.inf, "0 <= rho < inf", rho=self.rho)
 
-    @property
-    def has_renyi(self) -> bool:
-        return True
-
     def renyi(self, order: ArrayLike) -> Array:
         """ρ·α."""
         with np.errstate(over="ignore"):
@@ -83,7 +78,7 @@ class ZCDP(Guarantee):
         return basic_mechanisms.delta_of_zcdp(self.rho, epsilon)
 
     def _pair(self) -> DominatingPair:
-        return symmetric(discretized(self._profile))
+        return discretized(self._profile)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,10 +106,6 @@ class GaussianDP(Guarantee):
     @property
     def pure_epsilon(self) -> float | None:
         return 0.0 if self.mu == 0 else None
-
-    @property
-    def has_renyi(self) -> bool:
-        return True
 
     def renyi(self, order: ArrayLike) -> Array:
         """μ²·α/2."""
@@ -179,10 +170,6 @@ class RenyiDP(Guarantee):
     def __hash__(self) -> int:
         return hash((self.neighboring, self.orders.tobytes(), self.epsilons.tobytes()))
 
-    @property
-    def has_renyi(self) -> bool:
-        return True
-
     def renyi(self, order: ArrayLike) -> Array:
         """The smallest bound implied by the stated orders, because Rényi divergences grow with their order."""
         orders, least = self._least_above
@@ -200,7 +187,7 @@ class RenyiDP(Guarantee):
         return basic_mechanisms.delta_of_renyi(orders, least[:-1], epsilon)
 
     def _pair(self) -> DominatingPair:
-        return symmetric(discretized(self._profile))
+        return discretized(self._profile)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,11 +303,10 @@ class ProfileDP(Guarantee):
             "a profile that is a number everywhere (1 where nothing is known)",
             profile=values,
         )
-        clipped: Array = np.clip(values, 0.0, 1.0)
-        return clipped
+        return np.asarray(np.clip(values, 0.0, 1.0))
 
     def _pair(self) -> DominatingPair:
-        return self.given_pair if self.given_pair is not None else symmetric(discretized(self._profile))
+        return self.given_pair if self.given_pair is not None else discretized(self._profile)
 
 
 def _from_pmf(pmf: Any) -> LossDistribution:
@@ -346,6 +332,14 @@ def _written_profile(one: ProfileDP) -> dict[str, Any]:
         )
     added = None if pair.removed is pair.added else written(pair.added)
     return {"kind": "ProfileDP", "neighboring": one.neighboring, "removed": written(pair.removed), "added": added}
+
+
+def _read_profile(removed: LossDistribution, added: LossDistribution | None, neighboring: Any) -> ProfileDP:
+    """Build a profile; ``added`` is None if both orders of the neighbours have one distribution."""
+    return ProfileDP.from_pair(DominatingPair(removed, removed if added is None else added), neighboring)
+
+
+BUILDERS["ProfileDP"] = _read_profile
 
 
 @dataclass(frozen=True, kw_only=True)

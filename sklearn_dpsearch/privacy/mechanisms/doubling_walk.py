@@ -22,7 +22,7 @@ from math import ceil, floor
 
 from ...errors import PrivacyError
 from .._checks import require
-from ..numerics.exact_numbers import Number, fraction, positive_fraction
+from ..numerics.arithmetic import Number, fraction, positive_fraction
 from .exact_sampling import SYSTEM, IntegerSource, discrete_laplace
 
 

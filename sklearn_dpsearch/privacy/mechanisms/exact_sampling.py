@@ -15,7 +15,7 @@ from math import isqrt
 from typing import Protocol
 
 from .._checks import require
-from ..numerics.exact_numbers import exact_fraction
+from ..numerics.arithmetic import exact_fraction
 
 
 class IntegerSource(Protocol):

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import special
 
 from .._types import Array
+from .arithmetic import log_expm1, log_mills_ratio, safe_exp
 from .convolution import convolve
-from .logspace import log_expm1, log_mills_ratio, safe_exp
 from .loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, symmetric
 
 #: Losses above this count as infinite: exp(−loss) would leave the range of doubles.
@@ -63,8 +63,8 @@ def delta_of_gaussian(mu: float, epsilon: Array) -> Array:
     log_a, log_b = log_mills_ratio(a), log_mills_ratio(a + mu)
     log_density = -0.5 * a**2 - 0.5 * np.log(2 * np.pi)
     allowance = ROUNDING + 2e-14 / mu + 1e-15 * np.abs(a) * (np.abs(epsilon) / mu + mu)
-    delta: Array = np.exp(log_density + log_a) * -np.expm1(log_b - log_a) * (1.0 + allowance)
-    return np.minimum(delta, 1.0)
+    delta = np.exp(log_density + log_a) * -np.expm1(log_b - log_a) * (1.0 + allowance)
+    return np.asarray(np.minimum(delta, 1.0))
 
 
 def _delta_of_tiny_gaussian(mu: float, epsilon: Array) -> Array:
@@ -73,8 +73,7 @@ def _delta_of_tiny_gaussian(mu: float, epsilon: Array) -> Array:
         a = epsilon / mu - 0.5 * mu
         density = np.exp(-0.5 * a**2) / np.sqrt(2 * np.pi)
         slope = np.where(a >= 0, density / (1.0 + a**2), density - np.minimum(a, 0.0))
-    delta: Array = np.minimum(mu * slope * (1.0 + 10 * ROUNDING), 1.0)
-    return delta
+    return np.asarray(np.minimum(mu * slope * (1.0 + 10 * ROUNDING), 1.0))
 
 
 def delta_of_renyi(orders: Array, epsilons: Array, epsilon: Array) -> Array:
@@ -87,8 +86,7 @@ def delta_of_renyi(orders: Array, epsilons: Array, epsilon: Array) -> Array:
         allowance = 1e-15 * orders * (1.0 + epsilons + np.abs(epsilon[..., None]))
         log_delta = log_delta + np.where(np.isinf(orders), 0.0, allowance)
     says_nothing = np.isinf(epsilons) | np.isnan(log_delta)  # not a number: order ∞ at an ε that it does not reach
-    delta: Array = np.exp(np.minimum(np.min(np.where(says_nothing, np.inf, log_delta), axis=-1), 0.0))
-    return delta
+    return np.asarray(np.exp(np.minimum(np.min(np.where(says_nothing, np.inf, log_delta), axis=-1), 0.0)))
 
 
 def delta_of_zcdp(rho: float, epsilon: Array) -> Array:
@@ -102,8 +100,7 @@ def delta_of_zcdp(rho: float, epsilon: Array) -> Array:
         orders = 1.0 + best * finer
         log_delta = (orders - 1.0) * (rho * orders + np.log1p(-1.0 / orders) - epsilon[..., None]) - np.log(orders)
         best = np.take_along_axis(orders, np.argmin(log_delta, axis=-1)[..., None], axis=-1) - 1.0
-    delta: Array = np.exp(np.minimum(log_delta.min(axis=-1), 0.0))
-    return delta
+    return np.asarray(np.exp(np.minimum(log_delta.min(axis=-1), 0.0)))
 
 
 def subsampled_gaussian_renyi(noise_multiplier: float, sample_rate: float, order: Array) -> Array:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft
 
-from .._cached_property import cached_property
+from .._checks import cached_property
 from .._types import Array
-from .logspace import LARGEST_EXPONENT, safe_exp
+from .arithmetic import LARGEST_EXPONENT, safe_exp
 
 #: Tilts move the bulk by STRIDE standard deviations, at most TILTS times in either direction.
 STRIDE, TILTS = 5.0, 6

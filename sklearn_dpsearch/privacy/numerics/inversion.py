@@ -1,6 +1,6 @@
-"""Inversion of monotone conditions, by bisection and interpolation.
+"""Inversion of monotone conditions, by bisection.
 
-All inversions use this file: ε from a profile, a noise multiplier from a budget, a scale from a share. The condition
+ε from a profile, a noise multiplier from a budget, a scale from a share. The condition
 fails up to some number and holds from there on. Both ends around that number are returned, and the caller takes the
 conservative end.
 """
@@ -111,35 +111,3 @@ def narrowed(
         point = middle(low, high)
         low, high = (low, point) if condition(point) else (point, high)
     return Turn(low, high)
-
-
-def crossing(value: Callable[[float], float], turn: Turn, width: float) -> Turn:
-    """Narrow a turn to at most ``width``, for a condition value ≤ 0 whose value guides the search.
-
-    The next point is where a line through both ends is 0, moved a little towards the middle so that it falls on the
-    other side of the turn, and never so far off the middle that bisection would have been faster (Oliveira & Takahashi
-    2020, "An enhancement of the bisection method": ITP).
-    """
-    if turn.fails is None or turn.holds is None:
-        return turn
-    low, high = turn.fails, turn.holds
-    above, below = value(low), value(high)
-    start, tries = high - low, 1 + max(0, math.ceil(math.log2(max((high - low) / width, 1.0))))
-    for used in range(2 * tries):
-        if high - low <= width:
-            break
-        slack = 0.5 * (width * 2.0 ** (tries - used) - (high - low))
-        point = _between(low, high, above, below, start, max(slack, 0.0))
-        found = value(point)
-        low, high, above, below = (point, high, found, below) if found > 0 else (low, point, above, found)
-    return Turn(low, high)
-
-
-def _between(low: float, high: float, above: float, below: float, start: float, slack: float) -> float:
-    """The next point of ``crossing``: at most ``slack`` off the middle."""
-    middle = 0.5 * (low + high)
-    secant = low + (high - low) * above / (above - below)
-    towards = math.copysign(1.0, middle - secant)
-    moved = 0.2 * (high - low) ** 2 / start
-    point = secant + towards * moved if moved <= abs(middle - secant) else middle
-    return point if abs(point - middle) <= slack else middle - towards * slack

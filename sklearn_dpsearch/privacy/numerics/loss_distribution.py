@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._cached_property import cached_property
-from .._checks import check_kind, require
+from .._checks import cached_property, check_kind, require
 from .._types import Array, ArrayLike
-from .logspace import safe_exp
+from ..serialization import part_of_guarantees
+from .arithmetic import safe_exp
 
 #: Relative slack added to every sum of floating-point numbers that leaves this file.
 ROUNDING = 1e-12
@@ -28,6 +28,7 @@ ROUNDING = 1e-12
 LOWEST = -600.0
 
 
+@part_of_guarantees
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
     """Distribution of the privacy loss of one dominating pair, in one direction.
@@ -105,8 +106,7 @@ class DominatingPair:
         return (self.removed,) if self.removed is self.added else (self.removed, self.added)
 
     def delta_at(self, epsilon: ArrayLike) -> Array:
-        values: Array = np.max([pld.delta_at(epsilon) for pld in self.directions], axis=0)
-        return values
+        return np.asarray(np.max([pld.delta_at(epsilon) for pld in self.directions], axis=0))
 
 
 #: Largest total of masses. It may exceed 1 by rounding up, or if a profile's points are not convex.
@@ -230,6 +230,25 @@ def lower_hull(epsilons: Array, delta: Array) -> Array:
 
 
 # --- mixing, and grids -------------------------------------------------------------------------------------------
+
+
+def normalized(pld: LossDistribution) -> LossDistribution:
+    r"""Normalize a pair to total masses of 1: its curve where below a chord from H_0 = 1, else the chord.
+
+    A true curve is convex in c and 1 at c = 0, so it lies below each chord from there; the steepest chord is taken. A
+    pair drawn through points of a profile may exceed 1 near c = 0, and the least losses of a transform are noise.
+    """
+    above_q = pld.from_above[1]
+    if pld.losses.size == 0 or pld.infinity >= 1:
+        return LossDistribution(np.array([]), np.array([]), 1.0, 1.0)
+    with np.errstate(under="ignore"):
+        slopes = np.minimum((1.0 - pld.delta_at(pld.losses)) * safe_exp(-pld.losses), 1.0)
+    first = int(np.argmax(slopes))
+    mass = max(float(slopes[first]) - float(above_q[first + 1]), 0.0)
+    losses, masses = pld.losses[first:], pld.masses[first:].copy()
+    masses[0] = mass * float(safe_exp(losses[0]))
+    missing = max(0.0, 1.0 - float(masses.sum()) - pld.infinity)
+    return LossDistribution(losses, masses, pld.infinity + missing, max(0.0, 1.0 - mass - float(above_q[first + 1])))
 
 
 def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDistribution:

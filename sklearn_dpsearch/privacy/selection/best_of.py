@@ -18,25 +18,41 @@ from functools import lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from .._cached_property import cached_property
-from .._checks import check_kind
+from .._checks import cached_property, check_kind
 from .._types import Array, ArrayLike
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import Fixed, as_count_distribution
 from ..count_distributions.negative_binomial import TruncatedNegativeBinomial
-from ..guarantees.base import NEAR, Guarantee, Statement, as_guarantee, check_parts, discretized_pair, smallest_epsilon
+from ..guarantees.base import (
+    NEAR,
+    Guarantee,
+    SmallestOf,
+    Statement,
+    as_guarantee,
+    check_parts,
+    discretized,
+    shared,
+    smallest_epsilon,
+)
 from ..guarantees.composition import compose
-from ..guarantees.pure import PureDP
-from ..guarantees.tightest import SmallestOf, only_largest_loss
+from ..guarantees.pure import PureDP, only_largest_loss
 from ..guarantees.values import NonPrivate
 from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
-from .hinges import SLACK, AffineLines, Hinges, upper_envelope
 from .potentials import theorem_5
-from .price_chords import EVERYWHERE, PAIR, Anchors, light_tailed
-from .prices import Ground
+from .prices import EVERYWHERE, PAIR, Anchors, Ground, light_tailed
 from .published import BEST_OF
-from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
+from .testing_region import (
+    SLACK,
+    AffineLines,
+    Hinges,
+    Nodes,
+    cell_lines,
+    lower_edge,
+    nodes,
+    slope_ratio,
+    upper_envelope,
+)
 
 #: A search that is composed with something else is evaluated at POINTS points, from every THINNED-th hinge.
 POINTS, THINNED = 500, 4
@@ -76,7 +92,8 @@ def best_of_bounded(epsilon: float, base: LossDistribution, count: CountDistribu
     grid, dropped = nodes(spacing=1.02), 0.0
     while True:
         upper = _ratio_of_cells(epsilon, base, count, grid)
-        reached = count.log_slope(grid.q[1:], grid.u[1:]) - _log_edge_slope(base, count, grid)
+        ends = Nodes(grid.q[1:], grid.u[1:])
+        reached = count.log_slope(*ends) - count.log_slope(*lower_edge(base, ends)[0])
         best, bound = float(np.max(reached)), float(np.max(upper))
         if bound <= best + 1e-7 or grid.q.size > 2**20:
             return float(epsilon + max(bound, dropped))
@@ -100,11 +117,6 @@ def _ratio_of_cells(epsilon: float, base: LossDistribution, count: CountDistribu
     with np.errstate(divide="ignore"):
         elasticity = np.exp(np.log(q) + count.log_curvature(q, u) - count.log_slope(q, u))
     return np.fmin(slope_ratio(base, count, grid), elasticity * epsilon)
-
-
-def _log_edge_slope(base: LossDistribution, count: CountDistribution, grid: Nodes) -> Array:
-    edge, _ = lower_edge(base, Nodes(grid.q[1:], grid.u[1:]))
-    return count.log_slope(edge.q, edge.u)
 
 
 def _refined(grid: Nodes, cells: npt.NDArray[np.bool_]) -> Nodes:
@@ -169,17 +181,22 @@ class TheoremOne(_OfManyRuns):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TheoremFive(Guarantee):
-    """The guarantee of Theorem 5 (potentials) near ε = 0, where Theorem 1 is weak.
-
-    The bound is computed at a few ε, on first use. Profiles are convex in e^ε, so they lie below the chords.
-    """
+class _KnownAtPlaces(Guarantee):
+    """A bound that is computed at a few ε, on first use, and the chords between them."""
 
     first: TheoremOne
 
     def _check(self) -> None:
         check_kind("first", self.first, TheoremOne, "a TheoremOne")
         check_parts(self, first=self.first)
+
+    def _pair(self) -> DominatingPair:
+        return self.first.pair
+
+
+@dataclass(frozen=True, kw_only=True)
+class TheoremFive(_KnownAtPlaces):
+    """The guarantee of Theorem 5 (potentials) near ε = 0, where Theorem 1 is weak: convex in e^ε, so below chords."""
 
     def _profile(self, epsilon: Array) -> Array:
         if not np.any(self.first._profile(epsilon) > NEAR):
@@ -206,19 +223,10 @@ class TheoremFive(Guarantee):
     def _epsilon(self, delta: float) -> float:
         return np.inf if delta < NEAR else smallest_epsilon(self._profile, delta)
 
-    def _pair(self) -> DominatingPair:
-        return self.first.pair
-
 
 @dataclass(frozen=True, kw_only=True)
-class TheoremSix(Guarantee):
-    """The guarantee of Theorem 6 (prices on places) at a few ε, computed on first use, and of chords between them."""
-
-    first: TheoremOne
-
-    def _check(self) -> None:
-        check_kind("first", self.first, TheoremOne, "a TheoremOne")
-        check_parts(self, first=self.first)
+class TheoremSix(_KnownAtPlaces):
+    """The guarantee of Theorem 6 (prices on places)."""
 
     @cached_property
     def anchors(self) -> tuple[Anchors, ...]:
@@ -242,14 +250,11 @@ class TheoremSix(Guarantee):
     def _epsilon(self, delta: float) -> float:
         return np.inf if delta == 0 else smallest_epsilon(self._profile, delta)
 
-    def _pair(self) -> DominatingPair:
-        return self.first.pair
-
 
 def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> DominatingPair:
     """Loss distributions of a profile that is costly to evaluate, known in one or two directions."""
     removed = partial(curve, 0)
-    return discretized_pair(removed, removed if directions == 1 else partial(curve, 1), POINTS)
+    return discretized(removed, None if directions == 1 else partial(curve, 1), POINTS, adaptive=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,8 +295,7 @@ class BestOf(SmallestOf, _OfManyRuns):
         order = np.asarray(order, dtype=float)
         curve = super().renyi(order)
         none = self.count.probability_of_none
-        with_none: Array = np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve
-        return with_none
+        return np.asarray(np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve)
 
     @cached_property
     def _cross(self) -> bool:
@@ -316,8 +320,7 @@ class BestOf(SmallestOf, _OfManyRuns):
             ours = [first.in_direction(index, epsilon, every=THINNED)]
             if isinstance(sixth, TheoremSix) and sixth.gains(PAIR):
                 ours.append(sixth.anchors[index].profile(epsilon, every=APART) * RAISED)
-            values: Array = np.min([*ours, *(bound._profile(epsilon) for bound in rest)], axis=0)
-            return values
+            return np.asarray(np.min([*ours, *(bound._profile(epsilon) for bound in rest)], axis=0))
 
         return _pair_of(curve, len(self.one_run.pair.directions))
 
@@ -353,11 +356,7 @@ def best_of(one_run: Guarantee | Statement, count: CountDistribution | float) ->
     >>> round(best_of(PureDP(epsilon=0.1), Geometric(10)).epsilon_at(0.0), 4)
     0.2636
     """
-    return _best_of(as_guarantee(one_run, "one_run"), as_count_distribution(count))
-
-
-@lru_cache(maxsize=64)
-def _best_of(one_run: Guarantee, distribution: CountDistribution) -> Guarantee:
+    one_run, distribution = as_guarantee(one_run, "one_run"), as_count_distribution(count)
     if isinstance(one_run, NonPrivate) or distribution == Fixed(1):
         return one_run
-    return BestOf(one_run=one_run, count=distribution, neighboring=one_run.neighboring)
+    return shared(BestOf(one_run=one_run, count=distribution, neighboring=one_run.neighboring))

@@ -22,12 +22,11 @@ from math import ceil
 
 import numpy as np
 
-from .._cached_property import cached_property
-from .._checks import require, require_whole
-from .._types import Array, ArrayLike, Neighboring
+from .._checks import cached_property, require, require_whole
+from .._types import Array, Neighboring
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import PureDP
-from ..numerics.exact_numbers import float_above
+from ..numerics.arithmetic import float_above
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, connect_the_dots, symmetric
 
 #: Largest distance of two points at which the profile is computed exactly; between them it is below the chord.
@@ -118,25 +117,6 @@ class DoublingWalk(Guarantee):
     def pure_epsilon(self) -> float:
         return float_above(self.halves * Fraction(self.round_epsilon) / 2)
 
-    @property
-    def has_renyi(self) -> bool:
-        return True
-
-    def renyi(self, order: ArrayLike) -> Array:
-        """The worst case of E_P[e^{(α−1)·loss}] over the same sequences of rounds, by the same recursion."""
-        flat = np.atleast_1d(np.asarray(order, dtype=float)) - 1.0
-
-        def mixed(up: Array, loss_up: int, down: Array, loss_down: int) -> Array:
-            p, rest = _probabilities(loss_up, loss_down, 0.5 * self.round_epsilon)
-            high, low = 0.5 * loss_up * self.round_epsilon * flat, -0.5 * loss_down * self.round_epsilon * flat
-            total: Array = np.logaddexp(np.log(p) + high + up, np.log(max(rest, 1e-320)) + low + down)
-            return total
-
-        log_moment = self._recursion(np.zeros_like(flat), mixed)
-        curve: Array = np.clip(log_moment / flat, 0.0, self.pure_epsilon)
-        shaped: Array = np.reshape(curve, np.shape(order))
-        return shaped
-
     @cached_property
     def _grid(self) -> tuple[int, Array]:
         """Points per ε/2, and every ε ≥ 0 at which the profile is computed."""
@@ -161,8 +141,7 @@ class DoublingWalk(Guarantee):
             return value
 
         curve: Array = self._recursion(end, mixed)[reach : reach + grid.size] * (1.0 + ROUNDING)
-        capped: Array = np.minimum(curve, 1.0)
-        return capped
+        return np.asarray(np.minimum(curve, 1.0))
 
     def _recursion(self, end: Array, mixed: Callable[[Array, int, Array, int], Array]) -> Array:
         """Backwards through the unfinished states: the largest of the mixtures of two outcomes with opposite losses."""

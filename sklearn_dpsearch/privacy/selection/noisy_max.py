@@ -1,12 +1,15 @@
 r"""Report noisy max: the candidate with the largest noisy utility is released, nothing else (docs/theory/noisy_max.md).
 
-One record moves each utility by at most Δ, so the threshold that the winner's own noise must pass moves by at most 2Δ.
-With Gumbel noise of scale b, log P[i]/P'[i] = (u_i − u'_i)/b + log(Z'/Z), where only the first term depends on i: all
-losses lie in an interval of length 2Δ/b.
+With Gumbel noise it is the exponential mechanism, drawn exactly: integers and fractions, never a float. One record
+moves each utility by at most Δ, so the threshold that the winner's own noise must pass moves by at most 2Δ. With noise
+of scale b, log P[i]/P'[i] = (u_i − u'_i)/b + log(Z'/Z), where only the first term depends on i: all losses lie in an
+interval of length 2Δ/b.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import PrivacyError
@@ -14,8 +17,51 @@ from .._checks import require_whole
 from .._types import Neighboring
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import BoundedRangeDP
-from ..mechanisms.report_noisy_max import GumbelNoise
-from ..numerics.exact_numbers import float_above, positive_fraction
+from ..mechanisms.exact_sampling import SYSTEM, IntegerSource, bernoulli_exp
+from ..numerics.arithmetic import Number, float_above, fraction, positive_fraction
+
+
+@dataclass(frozen=True, kw_only=True)
+class GumbelNoise:
+    """Gumbel noise, that is the exponential mechanism: candidate i with probability ∝ exp(u_i/scale).
+
+    Parameters
+    ----------
+    scale : Fraction or int
+        In units of the utilities, > 0.
+
+    Examples
+    --------
+    >>> import random
+    >>> GumbelNoise(scale=Fraction(1, 10)).select([0.2, 0.9, 0.3], random.Random(0))
+    1
+    """
+
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", positive_fraction(self.scale, "scale"))
+
+    def select(self, utilities: Sequence[Number], bits: IntegerSource = SYSTEM) -> int:
+        """Index of the candidate whose noisy utility is largest.
+
+        A fair candidate, kept with probability exp((u_i − max u)/scale); else another one.
+
+        Parameters
+        ----------
+        utilities : sequence of Fraction, int or float
+            Finite, at least one. A float counts for exactly what it is: where it was rounded, that has to be part of
+            the sensitivity.
+        bits : IntegerSource
+            Source of fair integers; by default the operating system.
+        """
+        exact = [fraction(utility) for utility in utilities]
+        largest = max(exact)
+        below = [(largest - utility) / self.scale for utility in exact]
+        while True:
+            index = bits.randrange(len(below))
+            if bernoulli_exp(below[index], bits):
+                return index
 
 
 def noisy_max(

@@ -19,9 +19,8 @@ from scipy.optimize import linprog
 
 from .._types import Array
 from ..count_distributions.base import CountDistribution
-from ..numerics.loss_distribution import DominatingPair, LossDistribution
-from .hinges import SLACK
-from .testing_region import Nodes, lower_edge
+from ..numerics.loss_distribution import DominatingPair, LossDistribution, on_points
+from .testing_region import SLACK, AffineLines, Nodes, largest_lines, lower_edge
 
 #: Grid of the linear programme: columns of the region, points in each, and likelihood ratios.
 PLACES, POINTS, RATIOS = 30, 7, 12
@@ -73,8 +72,7 @@ class Mesh:
 
 
 def _sum_and_error(terms: Array) -> Array:
-    both: Array = np.stack([terms.sum(axis=1), ROUNDING * np.abs(terms).sum(axis=1)])
-    return both
+    return np.stack([terms.sum(axis=1), ROUNDING * np.abs(terms).sum(axis=1)])
 
 
 def mesh_of(pld: LossDistribution, columns: Array, depth: Array) -> Mesh:
@@ -97,15 +95,13 @@ def _raised_top(pld: LossDistribution, u: Array) -> Array:
     edge, slope = lower_edge(pld, Nodes(1.0 - u, u))
     width, rise = np.diff(u), np.diff(edge.u)
     above = np.maximum(np.minimum(slope[:-1] * width - rise, rise - slope[1:] * width), 0.0)
-    raised: Array = edge.u + np.maximum(np.append(0.0, above), np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN
-    return raised
+    return np.asarray(edge.u + np.maximum(np.append(0.0, above), np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN)
 
 
 def _ends(number: int) -> Array:
     """Points of [0, 1], denser at its ends."""
     wave = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, number)) ** 2
-    points: Array = 0.5 * (wave + wave**1.5)
-    return points
+    return np.asarray(0.5 * (wave + wave**1.5))
 
 
 def fine_mesh(pld: LossDistribution) -> Mesh:
@@ -165,10 +161,7 @@ def _few_ratios(pld: LossDistribution) -> tuple[Array, Array]:
     below, above = np.cumsum(masses), np.cumsum(masses[::-1])
     likely = losses[np.searchsorted(below, 1e-5)], losses[::-1][np.searchsorted(above, 1e-8)]
     few = np.unique(np.append(np.linspace(*likely, RATIOS), losses[[0, -1]]))
-    at = np.clip(np.searchsorted(few, losses, side="right") - 1, 0, few.size - 2)
-    share = np.expm1(losses - few[at]) / np.expm1(few[at + 1] - few[at]) * np.exp(few[at + 1] - losses)
-    spread = np.bincount(at, masses * (1.0 - share), few.size) + np.bincount(at + 1, masses * share, few.size)
-    return np.exp(few), np.asarray(spread, dtype=float)
+    return np.exp(few), on_points(pld, np.append(few, np.inf))[:-1]  # nothing lies above the last
 
 
 def _points(pld: LossDistribution) -> tuple[Array, Array]:
@@ -196,8 +189,7 @@ def values_at(mesh: Mesh, count: CountDistribution, coefficients: Array) -> Arra
     """The potential at all corners; where these lie outside of the square it goes on straight."""
     inside = np.clip(mesh.v, 0.0, 1.0)
     values, _, by_other = basis(count, mesh.u, inside)
-    extended: Array = values @ coefficients - (mesh.v - inside) * (by_other @ coefficients)
-    return extended
+    return np.asarray(values @ coefficients - (mesh.v - inside) * (by_other @ coefficients))
 
 
 def bound_of(
@@ -216,18 +208,18 @@ def bound_of(
     lines = _lines(count, float(np.exp(epsilon)), mesh, values)
     if not np.all(np.isfinite(lines)):
         return 1.0
-    slope, height = _largest(*lines)
-    turns, weights = -np.diff(height) / np.diff(slope), np.diff(slope)
+    height, fall = largest_lines(lines)
+    turns, weights = np.diff(height) / np.diff(fall), -np.diff(fall)
     above, below = turns >= 1.0, (turns > 0.0) & (turns < 1.0)
-    at_one = float(np.max(slope + height))
+    at_one = float(np.max(height - fall))
     right = float(weights[above] @ pld.delta_at(np.log(turns[above])))
     left = float((weights * turns)[below] @ reverse.delta_at(-np.log(turns[below])))
     total = mesh.change(values) + at_one + right + left
     return min(total + 1e-12 * (1.0 + abs(at_one) + right + left), 1.0)
 
 
-def _lines(count: CountDistribution, c: float, mesh: Mesh, values: Array) -> tuple[Array, Array]:
-    """Slopes and heights at t = 0 of lines that h is below, on each triangle: for outcomes that count, then the others.
+def _lines(count: CountDistribution, c: float, mesh: Mesh, values: Array) -> AffineLines:
+    """Lines that h is below, on each triangle: for outcomes that count, then the others.
 
     f' is convex: in a triangle f'(q) lies below its chord through the corners, and f'(q') above its tangent in the
     middle. Both are linear, so the largest value is at a corner.
@@ -240,22 +232,4 @@ def _lines(count: CountDistribution, c: float, mesh: Mesh, values: Array) -> tup
     (by_q, error_q), (by_other, error_other) = mesh.gradients(values)
     slopes, heights = -by_q + error_q, -by_other + error_other
     counting = (ours + slopes[:, None]).ravel(), (-theirs + heights[:, None]).ravel()
-    return np.append(counting[0], slopes), np.append(counting[1], heights)
-
-
-def _largest(slopes: Array, heights: Array) -> tuple[Array, Array]:
-    """The lines that are the largest for some t ≥ 0, by rising slope."""
-    order = np.lexsort((-heights, -slopes))
-    slope, height = slopes[order], heights[order]
-    higher = height > np.maximum.accumulate(np.append(-np.inf, height[:-1]))  # one flatter and lower never wins
-    kept: list[tuple[float, float]] = []
-    for b, a in zip(slope[higher][::-1].tolist(), height[higher][::-1].tolist()):
-        while len(kept) >= 2 and _wins_nowhere(kept[-2], kept[-1], (b, a)):
-            kept.pop()
-        kept.append((b, a))
-    return np.array([b for b, _ in kept]), np.array([a for _, a in kept])
-
-
-def _wins_nowhere(first: tuple[float, float], second: tuple[float, float], third: tuple[float, float]) -> bool:
-    """Return whether the second of three lines with rising slopes is nowhere the largest."""
-    return (first[1] - third[1]) * (second[0] - first[0]) <= (first[1] - second[1]) * (third[0] - first[0])
+    return AffineLines(np.append(counting[1], heights), -np.append(counting[0], slopes))

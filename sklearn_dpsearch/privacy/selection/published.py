@@ -222,8 +222,7 @@ def _log_binomial(n: int, p: float) -> Array:
     """log of C(n, j)·p^j·(1−p)^{n−j} for j = 0 … n, 0 < p < 1."""
     j = np.arange(n + 1)
     log_choose = special.gammaln(n + 1) - special.gammaln(j + 1) - special.gammaln(n - j + 1)
-    values: Array = log_choose + j * np.log(p) + (n - j) * np.log1p(-p)
-    return values
+    return np.asarray(log_choose + j * np.log(p) + (n - j) * np.log1p(-p))
 
 
 #: The bound on each variant and the name under which it is reported.
@@ -257,8 +256,9 @@ def renyi_threshold(one_run: Guarantee, stop_probability: float) -> RenyiDP | No
 
     def log_moments(order: Array) -> Array:
         """(λ − 1)·D_λ, convex and 0 at λ = 1, so below its chords; infinite beyond the last order that is known."""
-        chords: Array = np.interp(order, np.append(1.0, ORDERS[known]), np.append(0.0, tabulated[known]), right=np.inf)
-        return chords
+        return np.asarray(
+            np.interp(order, np.append(1.0, ORDERS[known]), np.append(0.0, tabulated[known]), right=np.inf)
+        )
 
     best = np.full(ORDERS.shape, np.inf)
     for over_q in INVERSES:

@@ -19,16 +19,14 @@ e and r are their probabilities in one run. The lines A − c·B do not depend o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from .._cached_property import cached_property
-from .._checks import plain_number, require
+from .._checks import cached_property, plain_number, require
 from .._types import Array
-from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts
-from ..guarantees.tightest import SmallestOf, only_largest_loss
+from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts, shared
+from ..guarantees.pure import only_largest_loss
 from ..guarantees.values import NonPrivate
 from ..numerics.loss_distribution import (
     ROUNDING,
@@ -38,8 +36,8 @@ from ..numerics.loss_distribution import (
     connect_the_dots,
     on_points,
 )
-from .hinges import SLACK, AffineLines, upper_envelope
 from .published import renyi_threshold
+from .testing_region import SLACK, AffineLines, upper_envelope
 
 #: Relative width of the cells of x and of y'; the bound exceeds the supremum by about its square over 16 and over 4.
 STEP_X, STEP_Y = 0.05, 0.015
@@ -138,16 +136,13 @@ def _distinguishing_event(low: Polygon, p: float, stop: int) -> tuple[Array, Arr
     On a cell x' is linear in x; A = x/(x + y) is concave, above its chord by at most (width/x)²/16 of itself, and B is
     concave and above its chord. In the first cell, where x and x' begin at 0, A ≤ x/y and B ≥ x'/(x'_1 + y') instead.
     """
-    x, other = p * stop + (1 - p) * low.here, p * stop + (1 - p) * low.there
-    if stop:
-        fine = _refined(Polygon(x, other), x, STEP_X)
-        raised = np.append((np.diff(fine.here) / fine.here[:-1]) ** 2 / 16, 0.0)
-        return fine.here, fine.there, np.maximum(raised, np.append(0.0, raised[:-1]))
-    first = min(SMALLEST * p, 0.5 * float(x[x > 0][0]))
-    slope = other[x > 0][0] / x[x > 0][0]
-    kept = x > 0
-    edge = Polygon(np.append(first, x[kept]), np.append(first * slope, other[kept]))
-    fine = _refined(edge, edge.here, STEP_X)
+    x, other, first = p * stop + (1 - p) * low.here, p * stop + (1 - p) * low.there, 0.0
+    if not stop:
+        kept = x > 0
+        x, other = x[kept], other[kept]
+        first = min(SMALLEST * p, 0.5 * float(x[0]))
+        x, other = np.append(first, x), np.append(first * (other[0] / x[0]), other)
+    fine = _refined(Polygon(x, other), x, STEP_X)
     raised = np.append((np.diff(fine.here) / fine.here[:-1]) ** 2 / 16, 0.0)
     return fine.here, fine.there, np.maximum(raised, np.append(first / p, raised[:-1]))
 
@@ -296,11 +291,7 @@ def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guar
     """
     stop_probability = plain_number("stop_probability", stop_probability)
     require(0 < stop_probability < 1, "0 < stop_probability < 1", stop_probability=stop_probability)
-    return _until_above(as_guarantee(one_run, "one_run"), stop_probability)
-
-
-@lru_cache(maxsize=64)
-def _until_above(one_run: Guarantee, stop_probability: float) -> Guarantee:
+    one_run = as_guarantee(one_run, "one_run")
     if isinstance(one_run, NonPrivate):
         return one_run
-    return UntilAbove(one_run=one_run, stop_probability=stop_probability, neighboring=one_run.neighboring)
+    return shared(UntilAbove(one_run=one_run, stop_probability=stop_probability, neighboring=one_run.neighboring))

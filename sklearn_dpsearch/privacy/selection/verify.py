@@ -18,9 +18,8 @@ from .._checks import plain_number, require
 from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
-from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
+from ..guarantees.base import LARGEST_EPSILON, Guarantee, SmallestOf, Statement, as_guarantee
 from ..guarantees.pure import PureDP
-from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .best_of import best_of
@@ -218,5 +217,4 @@ def _by_ratio(p: Array, q: Array) -> npt.NDArray[np.intp]:
     told = p + q > 1e-15 * max(float(p.max()), float(q.max()))
     ratio = np.zeros_like(p)
     ratio[told] = np.log(np.maximum(p[told], 1e-300)) - np.log(np.maximum(q[told], 1e-300))
-    order: npt.NDArray[np.intp] = np.argsort(ratio, kind="stable")
-    return order
+    return np.asarray(np.argsort(ratio, kind="stable"))

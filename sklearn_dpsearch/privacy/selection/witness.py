@@ -29,8 +29,8 @@ from ..count_distributions.distributions import as_count_distribution
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
 from ..guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
 from ..guarantees.values import ZCDP, ApproxDP, GaussianDP, NonPrivate, RenyiDP
+from ..numerics.arithmetic import safe_exp
 from ..numerics.inversion import bracket, geometric, narrowed, within
-from ..numerics.logspace import safe_exp
 from ..numerics.loss_distribution import LossDistribution
 
 #: δ below which a numerical pair may have fewer digits than a Rényi curve.
@@ -195,8 +195,7 @@ def _steps(edges: Array) -> Array:
     below, above = special.ndtr(edges), special.ndtr(-edges)
     below[0] = above[-1] = 0.0
     below[-1] = above[0] = 1.0
-    steps: Array = np.where(edges[1:] < 0, np.diff(below), -np.diff(above))
-    return steps
+    return np.asarray(np.where(edges[1:] < 0, np.diff(below), -np.diff(above)))
 
 
 def probabilities(pld: LossDistribution) -> Outcomes:
@@ -302,14 +301,12 @@ def groups(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcomes:
 def _places(shares: Array, cumulative: Array) -> Array:
     """Positions at which a cumulative mass reaches each share, in outcomes and parts of an outcome."""
     grown = np.append(True, np.diff(cumulative) > 0)
-    places: Array = np.interp(shares, cumulative[grown], np.flatnonzero(grown).astype(float))
-    return places
+    return np.asarray(np.interp(shares, cumulative[grown], np.flatnonzero(grown).astype(float)))
 
 
 def _between(below: Array, above: Array) -> Array:
     """Masses between neighbouring cuts, from the side on which no digits cancel."""
-    masses: Array = np.maximum(np.where(below[1:] < 0.5, np.diff(below), -np.diff(above)), 0.0)
-    return masses
+    return np.asarray(np.maximum(np.where(below[1:] < 0.5, np.diff(below), -np.diff(above)), 0.0))
 
 
 def best_order(few: Outcomes, counting: int, distribution: CountDistribution, epsilon: float) -> float:
@@ -332,16 +329,14 @@ def _gains(few: Outcomes, counting: int, distribution: CountDistribution, epsilo
     theirs = few.q[counting:] + error
     least, _ = pgf_increase(distribution, np.clip(top_p + error, 0.0, 1.0), ours)
     _, most = pgf_increase(distribution, np.clip(top_q - error, 0.0, 1.0), theirs)
-    gains: Array = least - np.exp(epsilon) * most
-    return gains
+    return np.asarray(least - np.exp(epsilon) * most)
 
 
 def _above(side: Array, counting: int) -> Array:
     """Mass that scores above: of groups that do not count if i of them are below, and of counting groups after j."""
     others = np.append(np.cumsum(side[:counting])[::-1], 0.0)
     later = np.append(np.cumsum(side[counting:][::-1])[::-1], 0.0)[1:]
-    both: Array = others[:, None] + later
-    return both
+    return np.asarray(others[:, None] + later)
 
 
 class ManyGroups:

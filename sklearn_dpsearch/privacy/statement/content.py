@@ -1,13 +1,132 @@
-"""Content of a statement as one structure. All forms are written from it, so they agree."""
+"""Content of a statement: numbers as they are printed, public facts of the fit, and one structure behind all forms."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import cache
+from importlib import metadata
+from typing import Any
 
 import numpy as np
 
+from ..._version import __version__
 from .._types import Array
-from ..numerics.trade_off import TradeOff
+from ..guarantees.risk import TradeOff
+
+#: More digits than any double has on either side of its point.
+EXACT = Context(prec=700)
+
+
+def up(value: float, digits: int = 3) -> str:
+    """A bound with ``digits`` decimals: read as a float it is at least ``value``."""
+    if not math.isfinite(value):
+        return "infinity"
+    return format(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT), "f")
+
+
+def hundredths_up(probability: float) -> str:
+    """A probability times 100 with two decimals, rounded up, at most 100."""
+    exact = min(Decimal(repr(float(probability))).scaleb(2), Decimal(100))
+    return format(exact.quantize(Decimal("0.01"), ROUND_CEILING, EXACT), "f")
+
+
+def percent_up(probability: float) -> str:
+    """A probability in per cent with two decimals, rounded up, at most 100."""
+    return f"{hundredths_up(probability)} %"
+
+
+def short_up(value: float, digits: int = 6) -> str:
+    """A small probability as it was given; with more digits than these, rounded up."""
+    return _short(value, digits, ROUND_CEILING)
+
+
+def short_down(value: float, digits: int = 6) -> str:
+    """A number with at most these digits, rounded down."""
+    return _short(value, digits, ROUND_FLOOR)
+
+
+def _short(value: float, digits: int, rounding: str) -> str:
+    return f"{float(Context(prec=digits, rounding=rounding).plus(Decimal(repr(float(value))))):.{digits}g}"
+
+
+def plain(value: float) -> float | None:
+    """A number for JSON, which has no infinity: None in its place."""
+    return float(value) if math.isfinite(value) else None
+
+
+#: Libraries whose versions a statement names, where they are installed.
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "dp-accounting")
+
+
+@cache  # what is installed later is not what runs; and Python keeps a list of packages for each time that they changed
+def version_of(library: str) -> str | None:
+    """The version of an installed library, or None."""
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def versions() -> tuple[tuple[str, str], ...]:
+    """Name and version of this library, of those that it computes with, and of Python."""
+    found = [(name, known) for name in LIBRARIES if (known := version_of(name)) is not None]
+    return (("sklearn_dpsearch", __version__), *found, ("Python", platform.python_version()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """Public facts of a release. All are known before the data.
+
+    Parameters
+    ----------
+    made_by : str
+        The class whose ``fit`` it was.
+    model : str
+        The class of the model that was trained.
+    attributes : tuple of str
+        Names of what is released.
+    tuned : bool
+        Whether the choice among candidates is part of the total.
+    seeded : bool
+        Whether a known seed was used, which is for tests.
+    kept : bool
+        Whether all that is drawn follows from a secret that is kept until the release, so that a fit may go on.
+    versions : tuple of (str, str)
+        Libraries that made the release.
+    n_samples : int or None
+        Number of records, where it counts as public.
+    columns : tuple of str
+        Names of the schema's columns that are read; empty without a schema.
+    target : str or None
+        Name of the schema's column that is predicted.
+    """
+
+    made_by: str
+    model: str
+    attributes: tuple[str, ...]
+    tuned: bool
+    seeded: bool
+    kept: bool = False
+    versions: tuple[tuple[str, str], ...] = field(default_factory=versions)
+    n_samples: int | None = None
+    columns: tuple[str, ...] = ()
+    target: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, ready for JSON."""
+        lists = {"attributes": list(self.attributes), "columns": list(self.columns)}
+        return {**asdict(self), **lists, "versions": dict(self.versions)}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Release:
+        """The release of which ``to_dict`` made this dictionary."""
+        lists = {name: tuple(found.get(name, ())) for name in ("attributes", "columns")}
+        return cls(**{**found, **lists, "versions": tuple(found["versions"].items())})
+
 
 #: Headings of a table of facts.
 FACTS = ("field", "stated")

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date as Date
 from typing import Any, TypeAlias
 
 from ..._site import SITE
 from ...errors import did_you_mean
-from ..guarantees.base import Guarantee
+from ..guarantees.base import Guarantee, SmallestOf
 from ..guarantees.relations import OfGroup, as_replace_one
-from ..guarantees.tightest import SmallestOf
 from . import words
-from .content import FACTS, Content, Curve, Section, clean
-from .mechanisms import in_words
-from .numbers import hundredths_up, percent_up, short_down, short_up, up
-from .release import versions
+from .content import (
+    FACTS,
+    Content,
+    Curve,
+    Release,
+    Section,
+    clean,
+    hundredths_up,
+    percent_up,
+    short_down,
+    short_up,
+    up,
+    versions,
+)
 
 #: Unit of statements about all records of a person.
 PERSON = "person"
@@ -71,7 +80,23 @@ def source(name: str) -> str:
 def content_of(spent: Stated, about: Mapping[str, str], date: Date | str) -> Content:
     """The whole statement."""
     made_by = "" if spent.release is None else f" of {spent.release.made_by}"
-    sections = (*(make(spent) for make in SECTIONS), _curator(about), _versions(spent, date))
+    used = versions() if spent.release is None else spent.release.versions
+    sections = (
+        _summary(spent),
+        _release(spent),
+        _unit(spent),
+        _parameters(spent),
+        _risk(spent),
+        _composition(spent),
+        _accounting(spent),
+        _tuning(spent),
+        _not_protected(spent),
+        Section("trust", "Who is trusted", words.CENTRAL, listed=True),
+        Section("randomness", "Where the randomness comes from", _randomness(spent.release), listed=True),
+        Section("assumptions", "What the statement rests on", spent.assumptions or ("None is stated.",), listed=True),
+        _curator(about),
+        _table("versions", "Versions and date", (("Date of this statement", date), *used)),
+    )
     numbers = {"epsilon": float(up(spent.epsilon)), "delta": spent.delta, "of_a_ledger": spent.budget is not None}
     return Content(clean(f"Privacy statement{made_by}"), clean(date), sections, **numbers)
 
@@ -109,7 +134,7 @@ def budget_in_words(spent: Stated) -> tuple[str, ...]:
 
 def risk_in_words(spent: Stated) -> str:
     """The risk in one number, from the whole privacy profile: the only such number that is printed anywhere."""
-    advantage = hundredths_up(spent._trade_off.advantage())
+    advantage = hundredths_up(spent._total._trade_off.advantage())
     return (
         f"For any membership attack ({_question(spent)}), true positives exceed false positives by at most "
         f"{advantage} percentage points."
@@ -137,9 +162,10 @@ def _release(spent: Stated) -> Section:
 
 
 def _unit(spent: Stated) -> Section:
-    phrase, number = words.NEIGHBOURS[spent.neighboring]
-    n = _number(spent)
-    phrase = phrase.format(one="one record" if spent.unit == "record" else f"up to {spent.unit}")
+    n, number = _number(spent), "public" if _is_public(spent) else "private"
+    phrase = words.NEIGHBOURS[spent.neighboring].format(
+        one="one record" if spent.unit == "record" else f"up to {spent.unit}"
+    )
     if spent.unit == PERSON:
         phrase = words.NEIGHBOURS_OF_PERSON[spent.neighboring]
     rows = (
@@ -157,8 +183,12 @@ def _units(spent: Stated) -> str:
 
 def _number(spent: Stated) -> int | None:
     """Number of records, or of persons, where it is public and known."""
-    public = words.NEIGHBOURS[spent.neighboring][1] == "public"
-    return spent.release.n_samples if public and spent.release is not None else None
+    return spent.release.n_samples if _is_public(spent) and spent.release is not None else None
+
+
+def _is_public(spent: Stated) -> bool:
+    """Return whether neighbours have the same number of records."""
+    return bool(spent.neighboring != "add_remove")
 
 
 def _parameters(spent: Stated) -> Section:
@@ -182,7 +212,7 @@ def _at(spent: Stated, delta: float) -> tuple[str, ...]:
 
 
 def _risk(spent: Stated) -> Section:
-    curve, relation = spent._trade_off, spent.neighboring
+    curve, relation = spent._total._trade_off, spent.neighboring
     found = guessed = curve.true_positive_rate  # the bound is the same: docs/theory/risk.md
     bounds = (
         *((words.FOUND[relation].format(100 * rate), found(rate)) for rate in RATES),
@@ -202,7 +232,7 @@ def _composition(spent: Stated) -> Section:
     if len(parts) > 1:
         added = f"ε = {up(math.fsum(alone for *_, alone in parts))} at δ = {short_up(len(parts) * spent.delta)}"
         sentences.append(f"Each part alone at the same δ is below. Merely added up they would be {added}.")
-    rows = tuple((name, up(alone), theorem(one, spent.delta), in_words(one)) for name, one, alone in parts)
+    rows = tuple((name, up(alone), theorem(one, spent.delta), words.in_words(one)) for name, one, alone in parts)
     columns = ("part", "ε alone", "theorem", "mechanism")
     return Section("composition", "Composition", tuple(sentences), columns=columns, rows=rows)
 
@@ -237,26 +267,17 @@ def _share(spent: Stated) -> tuple[str, ...]:
 
 
 def _not_protected(spent: Stated) -> Section:
-    more = [words.PUBLIC_NUMBER.format(_units(spent))] if words.NEIGHBOURS[spent.neighboring][1] == "public" else []
+    more = [words.PUBLIC_NUMBER.format(_units(spent))] if _is_public(spent) else []
     more += [words.SEVERAL_RECORDS] if spent.unit == "record" else []
     return Section("not_protected", "What is not protected", (*words.NEVER_PROTECTED, *more), listed=True)
 
 
-def _trust(spent: Stated) -> Section:
-    return Section("trust", "Who is trusted", words.CENTRAL, listed=True)
-
-
-def _randomness(spent: Stated) -> Section:
-    sentences: tuple[str, ...] = words.UNKNOWN_SOURCE
-    if spent.release is not None:
-        drawn = words.FROM_A_KEPT_SECRET if spent.release.kept else words.FROM_THE_SYSTEM
-        sentences = words.FROM_A_SEED if spent.release.seeded else drawn
-    return Section("randomness", "Where the randomness comes from", sentences, listed=True)
-
-
-def _assumptions(spent: Stated) -> Section:
-    sentences = spent.assumptions or ("None is stated.",)
-    return Section("assumptions", "What the statement rests on", sentences, listed=True)
+def _randomness(release: Release | None) -> tuple[str, ...]:
+    if release is None:
+        return words.UNKNOWN_SOURCE
+    if release.seeded:
+        return words.FROM_A_SEED
+    return words.FROM_A_KEPT_SECRET if release.kept else words.FROM_THE_SYSTEM
 
 
 def _curator(about: Mapping[str, str]) -> Section:
@@ -270,25 +291,3 @@ def _curator(about: Mapping[str, str]) -> Section:
     given = {**dict.fromkeys(words.CURATOR), **about}
     rows = ((name, "not stated" if text is None else text) for name, text in given.items())
     return _table("curator", "What only the curator can say", rows)
-
-
-def _versions(spent: Stated, date: Date | str) -> Section:
-    used = versions() if spent.release is None else spent.release.versions
-    return _table("versions", "Versions and date", (("Date of this statement", date), *used))
-
-
-#: In the order in which they are read.
-SECTIONS: tuple[Callable[[Stated], Section], ...] = (
-    _summary,
-    _release,
-    _unit,
-    _parameters,
-    _risk,
-    _composition,
-    _accounting,
-    _tuning,
-    _not_protected,
-    _trust,
-    _randomness,
-    _assumptions,
-)

@@ -1,23 +1,22 @@
-"""Fixed sentences of a statement, by the kind of fit."""
+"""Words of a statement: fixed sentences by the kind of fit, and mechanisms for people who do not read code."""
 
 from __future__ import annotations
 
-from .._types import Neighboring
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
 
-#: Relation ↦ definition of neighbours, for a unit {one}, and knowledge of the number of records.
-NEIGHBOURS: dict[Neighboring, tuple[str, str]] = {
-    "add_remove": (
-        "Two data sets are neighbours if one of them has {one} more than the other.",
-        "private",
-    ),
+from .._types import Neighboring
+from ..guarantees.base import Guarantee
+from .content import short_down, short_up
+
+#: Relation ↦ definition of neighbours, for a unit {one}.
+NEIGHBOURS: dict[Neighboring, str] = {
+    "add_remove": "Two data sets are neighbours if one of them has {one} more than the other.",
     "zero_out": (
-        "Two data sets are neighbours if {one} of one of them is replaced by nothing in the other, in the same place.",
-        "public",
+        "Two data sets are neighbours if {one} of one of them is replaced by nothing in the other, in the same place."
     ),
-    "replace_one": (
-        "Two data sets are neighbours if {one} of one of them is replaced by anything in the other.",
-        "public",
-    ),
+    "replace_one": "Two data sets are neighbours if {one} of one of them is replaced by anything in the other.",
 }
 #: Relation ↦ definition of neighbours that differ in a person, with any number of records.
 NEIGHBOURS_OF_PERSON: dict[Neighboring, str] = {
@@ -133,3 +132,68 @@ CURATOR = (
     "Why this ε and δ",
     "Contact",
 )
+
+
+#: Most different parts that are named.
+MOST = 4
+
+
+def in_words(guarantee: Guarantee) -> str:
+    """Mechanism of a guarantee; losses are rounded up, and noise is rounded down."""
+    found = WORDS.get(type(guarantee).__name__)
+    return f"a mechanism with a {type(guarantee).__name__} guarantee" if found is None else found(guarantee)
+
+
+def _all_of(parts: Sequence[Guarantee]) -> str:
+    """Parts, equal ones together: at most ``MOST`` different ones."""
+    counted = Counter(map(in_words, parts))
+    named = [text if number == 1 else f"{number} × ({text})" for text, number in counted.items()]
+    more = f"; and {len(named) - MOST} more" if len(named) > MOST else ""
+    return "; ".join(named[:MOST]) + more
+
+
+def _best_of(one: Any) -> str:
+    return f"best of K runs, with K drawn from {one.count!r}; each run: {in_words(one.one_run)}"
+
+
+def _subset(one: Any) -> str:
+    part = "all records" if one.train_on == "all" else "the rest"
+    words = (
+        f"tuning on a random share of {100 * one.fraction:.4g} % of the records ({in_words(one.tune)}), then a "
+        f"training on {part} ({in_words(one.train)})"
+    )
+    if one.validate is None:
+        return words
+    return f"{words}; scores on a random {100 * one.share:.4g} % of the rest ({in_words(one.validate)})"
+
+
+#: Class of a guarantee ↦ words. By name: the modules of searches import this package.
+WORDS: dict[str, Callable[[Any], str]] = {
+    "ApproxDP": lambda one: f"any mechanism with ε = {short_up(one.epsilon)} at δ = {short_up(one.delta)}",
+    "PureDP": lambda one: f"any mechanism with ε = {short_up(one.epsilon)} at δ = 0",
+    "LaplaceDP": lambda one: f"Laplace noise with ε = {short_up(one.epsilon)}",
+    "BoundedRangeDP": lambda one: f"exponential mechanism with ε = {short_up(one.epsilon)}",
+    "ZCDP": lambda one: f"any mechanism with zero-concentrated ρ = {short_up(one.rho)}",
+    "GaussianDP": lambda one: f"Gaussian noise with μ = {short_up(one.mu)} (sensitivity ÷ standard deviation)",
+    "RenyiDP": lambda one: f"any mechanism with a Rényi curve, known at {len(one.orders)} orders",
+    "DPSGD": lambda one: (
+        f"DP-SGD: noise of {short_down(one.noise_multiplier)} clipping norms, sampling rate "
+        f"{short_up(one.sample_rate)}, {one.steps} steps"
+    ),
+    "ProfileDP": lambda one: "any mechanism with a known privacy profile",
+    "NonPrivate": lambda one: "a mechanism without a guarantee",
+    "Composition": lambda one: f"released together: {_all_of(one.parts)}",
+    "Mixture": lambda one: f"one of these at random: {_all_of(one.parts)}",
+    "Envelope": lambda one: f"one of these, whichever it is: {_all_of(one.parts)}",
+    "ChangedRecord": lambda one: f"{in_words(one.presence)}, for a record that is replaced",
+    "OfGroup": lambda one: f"{in_words(one.one_record)}, for {one.records} records at once",
+    "BestOf": _best_of,
+    "UntilAbove": lambda one: (
+        f"runs until a private score reaches the threshold, or with probability {one.stop_probability:.4g} before each "
+        f"run; each run: {in_words(one.one_run)}"
+    ),
+    "SubsetThenTrain": _subset,
+    "DoublingWalk": lambda one: (
+        f"doubling walk of at most {one.max_rounds} rounds, each with ε = {short_up(one.round_epsilon)}"
+    ),
+}

@@ -15,7 +15,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 
 from ...adapters import Adapter, TrainingRun
 from ...privacy import Guarantee, PrivacyError
-from ...privacy._cached_property import cached_property
+from ...privacy._checks import cached_property
 from ...privacy._types import Neighboring
 from .._records import with_parameters
 from .._types import InFull

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...privacy import ApproxDP, BudgetUnreachableError, CountDistribution, Guarantee
 from ...privacy.spent import PrivacySpent
-from ...privacy.statement.numbers import short_up
+from ...privacy.statement.content import short_up
 from .plan import Plan
 
 #: Largest δ that is suggested where the number of records is private, and steps of a bisection.

@@ -22,7 +22,7 @@ from ...privacy import (
 )
 from ...privacy._checks import check_size_of_delta
 from ...privacy.spent import Component, PrivacySpent
-from ...privacy.statement.release import Release
+from ...privacy.statement.content import Release
 from ...scoring import Noise, PrivateScorer
 from ...scoring.noise_matching import matched_noise, noise_for
 from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust

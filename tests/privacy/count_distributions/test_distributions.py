@@ -22,8 +22,8 @@ from sklearn_dpsearch.privacy import (
     NegativeBinomial,
     Poisson,
 )
+from sklearn_dpsearch.privacy.count_distributions.base import _search, draw, steps_of
 from sklearn_dpsearch.privacy.count_distributions.distributions import as_count_distribution
-from sklearn_dpsearch.privacy.count_distributions.inverse_cdf import _search, draw, steps_of
 from tests.privacy import brute_force
 from tests.privacy.brute_force import FULL, size
 

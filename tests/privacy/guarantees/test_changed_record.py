@@ -25,7 +25,7 @@ from sklearn_dpsearch.privacy import (
     compose,
     envelope,
 )
-from sklearn_dpsearch.privacy.guarantees.least_noise import gaussian_target
+from sklearn_dpsearch.privacy.calibration import gaussian_target
 from sklearn_dpsearch.privacy.guarantees.relations import ChangedRecord, delta_of_two_steps
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
 from sklearn_dpsearch.privacy.spent import PrivacySpent

@@ -24,7 +24,7 @@ from sklearn_dpsearch.privacy.mechanisms.exact_sampling import (
     discrete_laplace,
     geometric_exp,
 )
-from sklearn_dpsearch.privacy.numerics import exact_numbers
+from sklearn_dpsearch.privacy.numerics import arithmetic
 from tests.privacy.brute_force import size
 
 # --- every path of an algorithm, with its probability -------------------------------------------------------
@@ -240,7 +240,7 @@ def test_numbers_out_of_range_are_refused(draw, value):
 
 
 def test_no_float_enters_the_module():
-    borrowed = (exact_numbers.exact_fraction, exact_numbers._ratio, _checks.require)
+    borrowed = (arithmetic.exact_fraction, arithmetic._ratio, _checks.require)
     tree = ast.parse("\n".join(map(inspect.getsource, (exact_sampling, *borrowed))))
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, float)]
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "float"]

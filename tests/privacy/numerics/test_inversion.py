@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sklearn_dpsearch.privacy.numerics.inversion import (
-    Turn,
-    bracket,
-    crossing,
-    geometric,
-    narrowed,
-    whole_mean,
-    within,
-)
+from sklearn_dpsearch.privacy._types import Array
+from sklearn_dpsearch.privacy.guarantees.base import smallest_epsilon
+from sklearn_dpsearch.privacy.numerics.inversion import Turn, bracket, geometric, narrowed, whole_mean, within
 
 
 def around(start: float, least: float, most: float, factor: float = 2.0) -> dict[str, object]:
@@ -70,23 +63,23 @@ def test_whole_numbers_are_found_to_the_last_one(turn: int) -> None:
 
 
 @given(
-    turn=st.floats(0.01, 0.99),
+    turn=st.floats(0.01, 90.0),
     power=st.sampled_from([0.2, 1.0, 5.0]),
     scale=st.floats(1e-6, 1e6),
     flat=st.booleans(),
-    width=st.sampled_from([1e-3, 1e-9, 1e-12]),
 )
-def test_a_crossing_is_found_from_values_of_any_shape(
-    turn: float, power: float, scale: float, flat: bool, width: float
+def test_the_smallest_epsilon_is_found_for_profiles_of_any_shape(
+    turn: float, power: float, scale: float, flat: bool
 ) -> None:
+    """Also where δ is on a flat part of the profile, of which the left end is the answer."""
     tried = []
 
-    def value(x: float) -> float:
-        tried.append(x)
-        away = math.copysign(abs(turn - x) ** power, turn - x) * (scale if x < turn else 1.0)
-        return (1.0 if away > 0 else -1.0) if flat else away
+    def profile(epsilon: Array) -> Array:
+        tried.append(epsilon)
+        away = scale * np.sign(turn - epsilon) * np.abs(turn - epsilon) ** power
+        return 1e-6 * np.exp(np.where(epsilon < turn, 1.0, 0.0) if flat else np.clip(away, -500, 10))
 
-    found = crossing(value, Turn(0.0, 1.0), width)
-    assert value(found.fails) > 0 >= value(found.holds)
-    assert found.holds - found.fails <= width
-    assert len(tried) <= 2 * math.log2(1 / width) + 8
+    found = smallest_epsilon(profile, 1e-6)
+    assert profile(np.array([found])) <= 1e-6
+    assert profile(np.array([found - 2e-10 - 2e-9 * found])) > 1e-6 or (found - turn) ** power * scale < 1e-9
+    assert len(tried) <= 200

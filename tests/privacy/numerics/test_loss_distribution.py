@@ -10,14 +10,9 @@ from hypothesis import strategies as st
 
 from sklearn_dpsearch.privacy import GaussianDP
 from sklearn_dpsearch.privacy.numerics import basic_mechanisms
+from sklearn_dpsearch.privacy.numerics.arithmetic import log_expm1, log_mills_ratio, safe_exp
 from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian, randomized_response
-from sklearn_dpsearch.privacy.numerics.logspace import log_expm1, log_mills_ratio, safe_exp
-from sklearn_dpsearch.privacy.numerics.loss_distribution import (
-    LossDistribution,
-    connect_the_dots,
-    mix,
-    on_grid,
-)
+from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution, connect_the_dots, mix, on_grid
 from tests.privacy.brute_force import exact_pair, hockey_stick, loss_distribution, random_mechanism
 
 ALL_EPSILONS = np.linspace(-6, 6, 97)

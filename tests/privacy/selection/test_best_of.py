@@ -31,8 +31,7 @@ from sklearn_dpsearch.privacy import (
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
 from sklearn_dpsearch.privacy.selection import best_of as best_of_file
 from sklearn_dpsearch.privacy.selection.best_of import TheoremOne, best_of_pure
-from sklearn_dpsearch.privacy.selection.hinges import AffineLines, Hinges, upper_envelope
-from sklearn_dpsearch.privacy.selection.testing_region import nodes
+from sklearn_dpsearch.privacy.selection.testing_region import AffineLines, Hinges, nodes, upper_envelope
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, Violation, cases, check, random_distribution, random_mechanism, size
 from tests.privacy.never_smallest import bounds as published

@@ -12,16 +12,12 @@ import mpmath
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import PrivacyError, PureDP
+from sklearn_dpsearch.privacy import PrivacyError
 from sklearn_dpsearch.privacy.mechanisms.doubling_walk import AboveThreshold, DoublingRounds, DoublingSteps
 from sklearn_dpsearch.privacy.selection import doubling
-from sklearn_dpsearch.privacy.selection.doubling import (
-    default_max_rounds,
-    doubling_search,
-    lowest_levels,
-)
+from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds, doubling_search, lowest_levels
 from tests.privacy import brute_force
-from tests.privacy.brute_force import Violation, hockey_stick, largest_loss, renyi
+from tests.privacy.brute_force import Violation, hockey_stick, largest_loss
 from tests.privacy.threshold_rounds import STEPS, neighbours, noise_distribution, one_round
 
 # --- short walks, enumerated --------------------------------------------------------------------------------------
@@ -88,9 +84,8 @@ def test_walks_never_lose_more_than_the_worst_case() -> None:
     assert 0.5 < check_walks(brute_force.size(300, 15), 2, worst_case) <= 1.0 + 1e-9
 
 
-def test_profile_and_divergence_of_walks_are_never_above_the_stated_ones() -> None:
+def test_profile_of_walks_is_never_above_the_stated_one() -> None:
     rng = np.random.default_rng(3)
-    orders = np.array([1.3, 2.0, 5.0, 20.0])
     for _ in range(brute_force.size(200, 10)):
         levels, rounds = int(rng.integers(1, 7)), int(rng.integers(1, 6))
         one, other = neighbours(rng, int(rng.integers(1, 4)))
@@ -99,7 +94,6 @@ def test_profile_and_divergence_of_walks_are_never_above_the_stated_ones() -> No
         for ours, theirs in ((p, q), (q, p)):
             for epsilon in (0.0, 0.2, 0.5, 1.0, 2.0):
                 assert hockey_stick(ours, theirs, epsilon) <= walk.delta_at(epsilon) + 1e-13
-            assert np.all(np.array([renyi(ours, theirs, order) for order in orders]) <= walk.renyi(orders) + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +233,6 @@ def test_both_masses_of_a_round_keep_their_digits(epsilon: float) -> None:
             a, b = (mpmath.mpf(loss) * epsilon / 2 for loss in (up, down))
             exact = mpmath.expm1(b) / (mpmath.exp(b) - mpmath.exp(-a))
             assert [p, rest] == pytest.approx([float(exact), float(1 - exact)], rel=1e-12)
-    assert doubling_search(epsilon, 1, 1).renyi(2.0) == pytest.approx(PureDP(epsilon=epsilon).renyi(2.0), abs=1e-12)
 
 
 def test_lowest_levels_are_those_of_the_cheapest_order_of_answers() -> None:

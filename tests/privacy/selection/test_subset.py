@@ -26,16 +26,9 @@ from sklearn_dpsearch.privacy import (
     subset_then_train,
     witness,
 )
-from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution
-from sklearn_dpsearch.privacy.selection import random_parts, subset
-from sklearn_dpsearch.privacy.selection.random_parts import (
-    Pieces,
-    _quantiles,
-    coupled,
-    delta_removed,
-    normalized,
-)
-from sklearn_dpsearch.privacy.selection.subset import TheoremFour
+from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution, normalized
+from sklearn_dpsearch.privacy.selection import subset
+from sklearn_dpsearch.privacy.selection.subset import Pieces, TheoremFour, _quantiles, coupled, delta_removed
 from tests.privacy import brute_force, subset_search
 from tests.privacy.brute_force import Mechanism, Violation, exact_pair, hockey_stick, random_mechanism
 from tests.privacy.subset_search import EPSILONS, VARIANTS, Search, check, neighbours
@@ -438,7 +431,7 @@ def test_a_broken_accountant_is_caught(monkeypatch: pytest.MonkeyPatch, broken) 
 
 
 def test_one_direction_for_both_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(random_parts, "delta_added", delta_removed)
+    monkeypatch.setattr(subset, "delta_added", delta_removed)
     with np.errstate(all="ignore"), pytest.raises(Violation):
         check_many(100, seed=9)
 

@@ -1,4 +1,4 @@
-"""The testing region and the lines over it: on the safe side at every point, also between the nodes."""
+"""The testing region on a grid, and sums of hinges: never above, or below, what they stand for."""
 
 from __future__ import annotations
 
@@ -19,9 +19,31 @@ from sklearn_dpsearch.privacy import (
     PureDP,
 )
 from sklearn_dpsearch.privacy.numerics.convolution import convolve
-from sklearn_dpsearch.privacy.selection.testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
+from sklearn_dpsearch.privacy.selection.testing_region import (
+    AffineLines,
+    Nodes,
+    cell_lines,
+    lower_edge,
+    nodes,
+    slope_ratio,
+    upper_envelope,
+)
 from tests.privacy import brute_force
 from tests.privacy.brute_force import loss_distribution, random_distribution, random_mechanism
+
+
+@pytest.mark.slow
+def test_hinges_are_the_upper_envelope_of_their_lines() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        n = int(rng.integers(1, 30))
+        lines = AffineLines(rng.random(n) * 10, rng.random(n) * (rng.random(n) > 0.1))
+        hinges = upper_envelope(lines)
+        for z in np.append(0.0, rng.exponential(5.0, 20)):
+            envelope = max(0.0, float(np.max(lines.height - z * lines.fall)))
+            value = float(np.sum(hinges.weights * np.maximum(1 - z / hinges.ends, 0.0)))
+            assert value == pytest.approx(envelope, rel=1e-9, abs=1e-12)
+
 
 DISTRIBUTIONS = [Geometric(10), Logarithmic(300), Poisson(5), Fixed(2), Fixed(20), FromPMF([0.1, 0.0, 0.4, 0.5])]
 

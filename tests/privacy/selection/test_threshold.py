@@ -9,16 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ZCDP,
-    GaussianDP,
-    Guarantee,
-    NonPrivate,
-    ProfileDP,
-    PureDP,
-    RenyiDP,
-)
+from sklearn_dpsearch.privacy import DPSGD, ZCDP, GaussianDP, Guarantee, NonPrivate, ProfileDP, PureDP, RenyiDP
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution, on_points
 from sklearn_dpsearch.privacy.selection import threshold
 from sklearn_dpsearch.privacy.selection.published import renyi_threshold

@@ -29,7 +29,7 @@ from sklearn_dpsearch.privacy import (
     witness,
     witness_epsilon,
 )
-from sklearn_dpsearch.privacy.numerics.logspace import safe_exp
+from sklearn_dpsearch.privacy.numerics.arithmetic import safe_exp
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
 from sklearn_dpsearch.privacy.selection.witness import cuts, gaussian_tails, largest_gain, pgf_increase, probabilities
 from tests.privacy import brute_force

@@ -19,8 +19,8 @@ from sklearn_dpsearch.privacy import (
     subset_then_train,
 )
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
-from sklearn_dpsearch.privacy.statement.as_deployment import OPTIONAL, REQUIRED
-from sklearn_dpsearch.privacy.statement.release import Release
+from sklearn_dpsearch.privacy.statement.content import Release
+from sklearn_dpsearch.privacy.statement.report import OPTIONAL, REQUIRED
 
 yaml, jsonschema = pytest.importorskip("yaml"), pytest.importorskip("jsonschema")
 ABOUT = {

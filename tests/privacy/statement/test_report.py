@@ -1,10 +1,11 @@
-"""A report says what must be said, the same in every form, escaped, and never less than the guarantee."""
+"""The statement for people: numbers that are never below, one content in every form, untrusted text, fixed places."""
 
 from __future__ import annotations
 
 import datetime
 import html
 import json
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from sklearn_dpsearch.privacy import (
     DPSGD,
@@ -26,10 +29,39 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from sklearn_dpsearch.privacy.statement import words
-from sklearn_dpsearch.privacy.statement.content import Section
-from sklearn_dpsearch.privacy.statement.mechanisms import in_words
-from sklearn_dpsearch.privacy.statement.numbers import hundredths_up, up
-from sklearn_dpsearch.privacy.statement.release import Release
+from sklearn_dpsearch.privacy.statement.content import Release, Section, hundredths_up, percent_up, plain, short_up, up
+from sklearn_dpsearch.privacy.statement.words import in_words
+
+
+@given(st.floats(0.0, 1e6))
+@example(math.nextafter(0.001, 1.0))
+@example(math.nextafter(0.043, 1.0))  # times 1000 it is 43 in double precision
+@example(5e-324)
+def test_an_epsilon_is_never_printed_below_itself_nor_far_above(epsilon: float) -> None:
+    assert epsilon <= float(up(epsilon)) <= epsilon + 0.001 * (1 + 1e-9)
+
+
+@given(st.floats(0.0, 1.0))
+@example(math.nextafter(0.0001, 1.0))
+@example(0.99999999)
+def test_a_risk_is_never_printed_below_itself_nor_above_a_hundred_per_cent(risk: float) -> None:
+    shown = float(hundredths_up(risk))
+    assert 100 * risk <= shown * (1 + 1e-15)
+    assert shown <= min(100 * risk + 0.01 * (1 + 1e-9), 100.0)
+    assert percent_up(risk) == f"{hundredths_up(risk)} %"
+
+
+@given(st.floats(1e-300, 1.0))
+@example(1.23456789e-5)
+def test_a_delta_is_never_printed_below_itself(delta: float) -> None:
+    assert delta <= float(short_up(delta)) <= delta * (1 + 1e-5)
+
+
+def test_what_was_given_with_few_digits_is_printed_as_it_was_given() -> None:
+    assert [short_up(delta) for delta in (1e-5, 0.0, 2.5e-7)] == ["1e-05", "0", "2.5e-07"]
+    assert [up(epsilon) for epsilon in (3.0, 0.1, math.inf)] == ["3.000", "0.100", "infinity"]
+    assert (plain(math.inf), plain(1.0)) == (None, 1.0)
+
 
 RUN = GaussianDP(mu=0.4, neighboring="replace_one")
 SEARCH = best_of(RUN, Geometric(5))
@@ -94,37 +126,17 @@ def rows(spent: PrivacySpent, key: str) -> dict[str, str]:
 # --- what is said -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "needed",
-    [
-        "DPRandomSearchCV",
-        "Net",
-        "best_params_, best_score_",
-        "replace_one",
-        "replaced by anything",
-        "public",
-        "at δ = 1e-06",
-        "best of K runs",
-        "refit",
-        "Theorem 1",
-        "hyperparameters included",
-        "How long the fit took",
-        "bounds, classes, the schema",
-        "Central model",
-        "operating system",
-        "Every record is valid.",
-        "not stated",
-        "2026-01-31",
-        f"{np.__version__}",
-        "scikit-learn",
-        "Python",
-        "if it mistakes 0.1 % of the second",
-        "with probability 50 % before",
-        "advantage",
-    ],
+NEEDED = (
+    "DPRandomSearchCV|Net|best_params_, best_score_|replace_one|replaced by anything|public|at δ = 1e-06|refit|Python|"
+    "best of K runs|Theorem 1|hyperparameters included|How long the fit took|bounds, classes, the schema|advantage|"
+    "Central model|operating system|Every record is valid.|not stated|2026-01-31|scikit-learn|if it mistakes 0.1 % of|"
+    f"with probability 50 % before|{np.__version__}"
 )
-def test_what_an_officer_must_state_is_in_every_form(needed: str) -> None:
-    assert [form for form, text in TEXTS.items() if needed not in text] == []
+
+
+def test_what_an_officer_must_state_is_in_every_form() -> None:
+    for text in TEXTS.values():
+        assert [needed for needed in NEEDED.split("|") if needed not in text] == []
 
 
 def test_all_forms_say_the_same() -> None:
@@ -232,7 +244,7 @@ def test_the_curve_is_that_of_the_guarantee_from_guessing_nobody_to_accusing_all
     curve = section(SPENT, "risk").curve
     alpha, power = curve.false_positive_rates, curve.true_positive_rates
     assert alpha[0] == 0.0
-    assert (alpha[-1], power[-1]) == (1.0, 1.0)
+    assert (alpha[-1], power[-1]) == pytest.approx((1.0, 1.0))
     assert np.all(np.diff(alpha) >= 0)
     assert np.all(np.diff(power) >= -1e-12)
     assert power == pytest.approx(1.0 - SPENT.trade_off(alpha), abs=1e-9)

@@ -1,0 +1,173 @@
+"""Guarantees as plain values for JSON, without loss, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import Field, fields, is_dataclass
+from fractions import Fraction
+from functools import singledispatch
+from importlib import import_module
+from inspect import isabstract, signature
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from ..errors import PrivacyError, did_you_mean
+
+Kind = TypeVar("Kind", bound=type)
+#: Classes by their names.
+Kinds: TypeAlias = dict[str, Any]
+#: Version of the layout below. A reader refuses any other version.
+VERSION = 1
+#: Classes of the fields of guarantees: parents of several kinds, and single kinds.
+ROOTS: list[type] = []
+#: Kinds that are defined outside of the accountant ↦ their module, which is loaded where one of them is read.
+ELSEWHERE = dict.fromkeys(("DiscreteGaussianDP", "Sensitivity"), "sklearn_dpsearch.scoring.noise")
+#: Kinds that are not built from their fields ↦ function that builds them from what is written.
+BUILDERS: dict[str, Callable[..., Any]] = {}
+#: Types that JSON lacks.
+PLAIN: dict[str, Callable[[Any], Any]] = {
+    "float": float,
+    "fraction": Fraction,
+    "array": lambda values: np.array(
+        [one["float"] if isinstance(one, Mapping) else one for one in values], dtype=float
+    ),
+}
+
+
+def part_of_guarantees(kind: Kind) -> Kind:
+    """A class decorator: frozen values of this kind and its subclasses are written and read."""
+    ROOTS.append(kind)
+    return kind
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+@singledispatch
+def written(value: object) -> Any:
+    """A value as dicts, lists, numbers and strings; a frozen value of this library as its fields and its kind."""
+    if not is_dataclass(value) or not _is_ours(type(value)):
+        raise PrivacyError(
+            f"Found {type(value).__name__} in a guarantee; only the guarantees of sklearn_dpsearch and what they are "
+            "made of can be written down. Use one of them, or keep the ε and δ that it states as ApproxDP."
+        )
+    return {
+        "kind": type(value).__name__,
+        **{field.name: written(_annotated(field, getattr(value, field.name))) for field in fields(value) if field.init},
+    }
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def _annotated(field: Field[Any], value: object) -> object:
+    """Write whole numbers as floats where any number is allowed, so that equal values are written alike."""
+    whole = field.type == "float" and type(value) is int and float(value) == value
+    return float(value) if whole else value  # type: ignore[arg-type]
+
+
+@written.register(type(None))
+@written.register(bool)
+@written.register(int)
+@written.register(str)
+def _as_it_is(value: object) -> object:
+    return value
+
+
+@written.register
+def _float(value: float) -> Any:
+    """Write a float: as text if it is infinite, which JSON lacks; else with all digits that reading back needs."""
+    return value if math.isfinite(value) else {"float": repr(value)}
+
+
+@written.register
+def _fraction(value: Fraction) -> Any:
+    return {"fraction": str(value)}
+
+
+@written.register
+def _tuple(value: tuple) -> Any:  # type: ignore[type-arg]  # its entries do not matter for the dispatch
+    return [written(one) for one in value]
+
+
+@written.register
+def _array(value: np.ndarray) -> Any:
+    return {"array": [written(one) for one in value.tolist()]}
+
+
+# --- reading -----------------------------------------------------------------------------------------------------
+
+
+def read(found: Mapping[str, Any]) -> Any:
+    """The value that was written with its version as this dictionary."""
+    if not isinstance(found, Mapping) or "version" not in found:
+        raise PrivacyError(
+            f"Found {short(found)}; the dictionary of a guarantee is needed, with its version. Give what to_dict() of "
+            "a guarantee returned, or the part 'guarantee' of the dictionary of a statement."
+        )
+    if type(found["version"]) is not int or found["version"] != VERSION:
+        raise PrivacyError(
+            f"Found a guarantee written in version {found['version']!r}; version {VERSION} is needed. Read it with the "
+            "release of sklearn_dpsearch that wrote it, or a later one."
+        )
+    return _read({name: value for name, value in found.items() if name != "version"}, _kinds())
+
+
+def _read(value: Any, kinds: Kinds) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple(_read(one, kinds) for one in value)
+    if not isinstance(value, Mapping):
+        return value
+    if "kind" in value:
+        return _built(value, kinds)
+    name = next(iter(value), "")
+    if len(value) != 1 or name not in PLAIN:
+        raise PrivacyError(f"Found {short(value)} in a guarantee; one of {', '.join(PLAIN)} or a kind is needed.")
+    try:
+        return PLAIN[name](value[name])
+    except (ValueError, TypeError, ArithmeticError, LookupError):
+        raise PrivacyError(
+            f"Found {short(value)} in a guarantee, which is no {name}. Give what to_dict() of a guarantee returned."
+        ) from None
+
+
+def _built(value: Mapping[str, Any], kinds: Kinds) -> Any:
+    """A value from exactly the fields of its kind: no field is guessed, even with a default."""
+    name = value["kind"] if isinstance(value["kind"], str) else ""
+    if name in ELSEWHERE and name not in kinds:
+        import_module(ELSEWHERE[name])
+        kinds.update(_kinds())
+    if name not in kinds:
+        raise PrivacyError(
+            f"Found a guarantee of kind {value['kind']!r}, which this version does not know. Read it with the release "
+            f"of sklearn_dpsearch that wrote it, or a later one.{did_you_mean(value['kind'], kinds)}"
+        )
+    given = {name: _read(one, kinds) for name, one in value.items() if name != "kind"}
+    build: Any = BUILDERS.get(name, kinds[name])
+    known = set(signature(build).parameters) if name in BUILDERS else {one.name for one in fields(build) if one.init}
+    if given.keys() != known:
+        raise PrivacyError(
+            f"Found {name} with {sorted(given)}; {sorted(known)} are needed. Read it with the release of "
+            "sklearn_dpsearch that wrote it, or a later one."
+        )
+    return build(**given)
+
+
+def _kinds() -> Kinds:
+    """Every concrete kind of this library, by its name."""
+    waiting, found = list(ROOTS), dict[str, Any]()
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        if not isabstract(kind) and _is_ours(kind):
+            assert found.setdefault(kind.__name__, kind) is kind  # two of one name could not be told apart
+    return found
+
+
+def short(value: object) -> str:
+    """The beginning of a value's ``repr``."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
