@@ -171,7 +171,7 @@ SMALLEST = [
     ("PS22 Lemma 7", ZCDP(rho=0.01), Binomial(40, 0.5), 1e-3),
     ("PS22 Lemma 20", ApproxDP(epsilon=0.5, delta=1e-9), Geometric(10), 1e-8),
     ("PS22 Corollary 21", ApproxDP(epsilon=0.01, delta=1e-12), Poisson(300), 1e-8),
-    ("KRW24 Theorem 5.7", ZCDP(rho=0.5), Binomial(40, 0.5), 1e-8),
+    ("KRW24 Theorem 5.7", ZCDP(rho=0.5), Binomial(10, 0.9), 1e-12),
 ]
 
 
