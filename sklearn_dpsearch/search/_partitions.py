@@ -81,7 +81,7 @@ class PartitionedTable:
         with self.connect():
             chosen = np.zeros(len(self), np.bool_)
             chosen[records] = True
-            model.fit(self._delayed(_chosen, np.split(chosen, np.cumsum(self.sizes)[:-1])), self.target)
+            model.fit(self._delayed(np.split(chosen, np.cumsum(self.sizes)[:-1])), self.target)
 
     def _rows(self, records: Indices) -> tuple[Any, Any]:
         """Rows with these numbers, in ascending order. Those of each partition pass the door by themselves."""
@@ -91,7 +91,7 @@ class PartitionedTable:
         numbers = np.split(records, np.searchsorted(records, starts[1:-1]))
         with self.connect() as client:
             places = [np.asarray(part - start, np.intp) for part, start in zip(numbers, starts)]
-            frames = _computed(client, self._delayed(_chosen, places))
+            frames = _computed(client, self._delayed(places))
         if not all(map(is_frame, frames)):
             raise TableChangedError(CHANGED)
         exact = {name for one in self.models for name in exact_columns(one)}
@@ -99,24 +99,22 @@ class PartitionedTable:
         y = [np.asarray(targets_for(frame[self.target], self.models)) for frame in frames]
         return X, np.concatenate([part.astype(object) if part.dtype.kind in "iu" else part for part in y])
 
-    def _delayed(self, function: Callable[..., Any], chosen: Sequence[np.ndarray]) -> list[Any]:
+    def _delayed(self, chosen: Sequence[np.ndarray]) -> list[Any]:
+        """Partitions with their chosen rows alone, later."""
         from dask import delayed
 
         parts = zip(unpickled(self.parts), self.digests, chosen, strict=True)
-        return [delayed(function)(part, digest, rows) for part, digest, rows in parts]
+        return [delayed(_chosen)(part, digest, rows) for part, digest, rows in parts]
 
 
 def _in_one_form(frame: Any, exact: Collection[str]) -> Any:
     """Columns of a partition in the forms that they have in all: no entry decides how those of others are joined."""
     import pandas as pd
 
-    columns = {name: np.asarray(column) for name, column in frame.items()}
-    return pd.DataFrame(
-        {
-            name: column.astype(object if name in exact else FORMS.get(column.dtype.kind, object))
-            for name, column in columns.items()
-        }
-    )
+    def form(name: str, values: np.ndarray) -> np.ndarray:
+        return values.astype(object if name in exact else FORMS.get(values.dtype.kind, object))
+
+    return pd.DataFrame({name: form(name, np.asarray(column)) for name, column in frame.items()})
 
 
 def look_at_partitions(

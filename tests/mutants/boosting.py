@@ -9,7 +9,6 @@ MUTANTS = {
         old="if not fits.all():",
         new="if False:",
         tests=("boosting/test_noise.py::test_what_a_record_may_not_add_counts_as_nothing",),
-        seen="clipping before a scale is applied, and none after it",
     ),
     "Hessians for free": Mutant(
         mistake="Sums of Hessians are released beside those of scores, and only the scores are paid for.",
@@ -17,7 +16,6 @@ MUTANTS = {
         old="        return 1 + hessians",
         new="        return Fraction(1)",
         tests=("boosting/test_noise.py::test_no_record_of_two_classes_adds_more_than_the_sensitivity",),
-        seen="gradient sums with noise beside exact Hessians or counts",
     ),
     "the start for free": Mutant(
         mistake="The constant that boosting starts from is released, and the rounds alone are paid for.",
@@ -25,7 +23,6 @@ MUTANTS = {
         old="return Fraction((rounds + steps) * capacity.START, capacity.START - starts)",
         new="return Fraction(rounds)",
         tests=("boosting/test_estimators.py::test_the_guarantee_is_the_target_and_the_noise_reaches_it",),
-        seen="a prior or a base score taken from the labels",
     ),
     "slopes of a public start for free": Mutant(
         mistake="How much of a public model is right is measured on private records, and not paid for.",
@@ -47,7 +44,6 @@ MUTANTS = {
         old="public, loss, of_persons = _generator_of(self.random_state),",
         new="public, loss, of_persons = _generator_of(int(records._codes.sum())),",
         tests=("boosting/test_estimators.py::test_cells_do_not_depend_on_the_records",),
-        seen="splits at quantiles of the records",
     ),
     "rounds by the number of records": Mutant(
         mistake="The number of rounds and the cells follow from the number of records, which may be private.",
@@ -55,7 +51,6 @@ MUTANTS = {
         old="information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records",
         new="information, size = self._mu() * codes.shape[1] / 2, self._mu() * codes.shape[1]",
         tests=("boosting/test_capacity.py::test_what_can_be_learned_is_counted_by_the_rarer_class",),
-        seen="depth and number of trees by a table's shape",
     ),
     "a round more than is paid for": Mutant(
         mistake="The rounds are drawn once more than the noise was calibrated for.",
@@ -70,7 +65,6 @@ MUTANTS = {
         old="found, self._ahead = self._ahead[:size], self._ahead[size:]",
         new="found, self._ahead = self._ahead[:size], self._ahead",
         tests=("boosting/test_noise.py::test_released_sums_have_the_stated_noise_and_their_own_units",),
-        seen="a seed that is set again before each draw",
     ),
     "a record in two cells": Mutant(
         mistake="Each record is also counted in the first cell of a round.",
@@ -78,7 +72,6 @@ MUTANTS = {
         old="[np.bincount(places, row, n_cells) for row in values]",
         new="[np.bincount(places, row, n_cells) + np.bincount(0 * places, row, n_cells) for row in values]",
         tests=("boosting/test_rounds.py::test_a_record_moves_no_released_sum_by_more_than_is_paid_for",),
-        seen="one sensitivity for sums over overlapping cells",
     ),
     "scores of the exponential loss": Mutant(
         mistake="Scores of misjudged records are larger than those of the others, without a bound.",
@@ -86,7 +79,6 @@ MUTANTS = {
         old="np.where(targets * outputs > 0, odds, 1.0)",
         new="np.where(targets * outputs > 0, odds, 1.0 / odds)",
         tests=("boosting/test_noise.py::test_no_record_of_two_classes_adds_more_than_the_sensitivity",),
-        seen="AdaBoost's weights with Gaussian noise",
     ),
     "the largest score of the label found": Mutant(
         mistake="Scores are divided by their own norm: their sum depends on p less, and is no longer 0 at the truth.",
@@ -95,7 +87,6 @@ MUTANTS = {
         new="largest = np.sqrt(1.0 - 2.0 * chances[targets.astype(int), np.arange(len(targets))]"
         " + _added(np.square(chances)))",
         tests=("boosting/test_losses.py::test_scores_of_several_classes_are_unbiased_and_one_of_them_is_the_largest",),
-        seen="automatic clipping",
     ),
     "exponentials of the processor": Mutant(
         mistake="exp is computed for an array, where its last digit may depend on how many records come before.",
@@ -110,7 +101,6 @@ MUTANTS = {
         old="np.clip(targets - outputs, -1.0, 1.0)",
         new="(targets - outputs)[:]",
         tests=("boosting/test_losses.py::test_residuals_are_clipped",),
-        seen="InterpretML's DPExplainableBoostingRegressor",
     ),
     "noise of boosting rounded down": Mutant(
         mistake="The standard deviation is the largest whole number below the one needed.",
@@ -146,7 +136,6 @@ MUTANTS = {
         old="(seed := self.noise_seed)",
         new="(seed := self.random_state)",
         tests=("boosting/test_estimators.py::test_noise_differs_from_fit_to_fit_and_is_not_seeded_by_random_state",),
-        seen="one random_state for everything",
     ),
     "one noise for two fits": Mutant(
         mistake="Fits on two data sets with one seed have the same noise, and their difference is exact.",
@@ -154,7 +143,6 @@ MUTANTS = {
         old="joblib.hash((type(self).__name__, arguments, records.fingerprint(), generator))",
         new='joblib.hash("")',
         tests=("boosting/test_estimators.py::test_fits_that_differ_share_no_noise_with_one_seed",),
-        seen="a fixed seed for reproducible experiments",
     ),
     "double precision decides": Mutant(
         mistake="A normal deviate close to an edge is rounded as double precision sees it.",
@@ -169,7 +157,6 @@ MUTANTS = {
         old="    return functools.reduce(np.add, rows)",
         new="    return rows.sum(axis=0)",
         tests=("boosting/test_losses.py::test_a_record_adds_the_same_bits_wherever_it_stands",),
-        seen="vectorised sums, whose order depends on the shape",
     ),
     "a person's records one by one": Mutant(
         mistake="Each record is bounded, and a person adds all of them.",
@@ -177,7 +164,6 @@ MUTANTS = {
         old="            added = clipped(added, cells, n_cells, persons, self.loss)\n",
         new="            clipped(added, cells, n_cells, persons, self.loss)\n",
         tests=("boosting/test_persons.py::test_a_person_moves_no_released_sum_by_more_than_is_paid_for",),
-        seen="clipping per example where a user has several",
     ),
     "a person's cells apart": Mutant(
         mistake="What a person adds is clipped in each cell, and he has records in many.",
@@ -185,7 +171,6 @@ MUTANTS = {
         old="    return _short(sums_of(values, places.take(pairs), len(pairs)), persons, ",
         new="    return _short(sums_of(values, places.take(pairs), len(pairs)), np.arange(len(pairs)), ",
         tests=("boosting/test_persons.py::test_no_person_adds_more_than_one_record_may",),
-        seen="a bound for each partition, and none for the number of partitions",
     ),
     "a person scaled and not checked": Mutant(
         mistake="Rounding in double precision is trusted to leave a clipped vector short enough.",
@@ -207,7 +192,6 @@ MUTANTS = {
         old="calls[self.done - first :]",
         new="calls",
         tests=("boosting/test_partitions.py::test_a_call_that_comes_twice_is_made_once",),
-        seen="tasks of a cluster that are not idempotent",
     ),
     "a person in two partitions": Mutant(
         mistake="Each partition clips what a person adds, and records in another one are not looked for.",

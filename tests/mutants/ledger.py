@@ -95,7 +95,6 @@ MUTANTS = {
         old='    if unit == PERSON and entry.unit == "record":',
         new='    if unit == PERSON and entry.unit == "nothing":',
         tests=("ledger/test_privacy_ledger.py::test_a_ledger_of_persons_refuses_what_is_said_of_a_record",),
-        seen="budgets in which units of privacy are not written down",
     ),
     "a blanked person covers a blanked record": Mutant(
         mistake="Blanking all records of a person counts as a bound for blanking one of them.",

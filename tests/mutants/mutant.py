@@ -22,8 +22,6 @@ class Mutant:
         The text to replace, found exactly once in the file, and what stands there instead.
     tests : tuple of str
         Test files that are likely to notice, below ``tests``; with ``::`` one test of a file.
-    seen : str
-        Where the mistake was made, if known.
     name : str
         In the table, the key of its row.
     """
@@ -33,7 +31,6 @@ class Mutant:
     old: str
     new: str
     tests: tuple[str, ...]
-    seen: str = ""
     name: str = ""
 
     def apply(self, root: Path) -> None:

@@ -9,7 +9,6 @@ MUTANTS = {
         old="    factors = (bounds / norms).clamp_(max=1.0)\n",
         new="    factors = (bounds / norms.amax(-1, keepdim=True)).clamp_(max=1.0)\n",
         tests=("nets/engines/test_engines.py::test_plain_nets_sum_what_autograd_gives_record_by_record",),
-        seen="clip_grad_norm_ on the batch gradient",
     ),
     "no clipping": Mutant(
         mistake="Gradients are added as they are.",
@@ -24,7 +23,6 @@ MUTANTS = {
         old="    return factors if finite is None else torch.where(finite, factors, 0.0)",
         new="    return factors",
         tests=("nets/engines/test_engines.py::test_a_record_without_a_finite_gradient_contributes_nothing",),
-        seen="Opacus's hooks and ghost clipping",
     ),
     "bias left out of the norm": Mutant(
         mistake="The clipping norm is that of the weights alone.",
@@ -32,7 +30,6 @@ MUTANTS = {
         old="torch.addcmul(self._has_bias, along, self._has_weight)",
         new="torch.addcmul(0 * self._has_bias, along, self._has_weight)",
         tests=("nets/engines/test_engines.py::test_plain_nets_sum_what_autograd_gives_record_by_record",),
-        seen="ghost-clipping rules without the bias",
     ),
     "noise without the clipping norm": Mutant(
         mistake="Noise is not scaled with the clipping norm.",
@@ -57,7 +54,6 @@ MUTANTS = {
             "        self.gradients.copy_(self.sums).div_(actual.clamp(min=1))"
         ),
         tests=("nets/engines/test_engines.py::test_steps_without_noise_are_those_of_opacus", "nets/test_training.py"),
-        seen="loss_reduction='mean'",
     ),
     "batches cut off": Mutant(
         mistake="Of a batch that is too large for the memory only the first chunk is used.",
@@ -65,7 +61,6 @@ MUTANTS = {
         old="batches.split(self.width, dim=1):",
         new="batches.split(self.width, dim=1)[:1]:",
         tests=("nets/test_training.py::test_memory_for_few_records_changes_nothing",),
-        seen="fixed-shape pipelines with a cap",
     ),
     "noise shared by stacked nets": Mutant(
         mistake="Nets that train together get the same noise.",
@@ -85,7 +80,6 @@ MUTANTS = {
         tests=(
             "nets/test_randomness.py::test_unseeded_trainings_never_repeat_even_if_the_user_seeds_every_global_generator",
         ),
-        seen="torch.Generator() as noise_generator",
     ),
     "batches of fixed size": Mutant(
         mistake="Every batch is cut from the same order, each record once an epoch, and accounted as Poisson.",
@@ -93,7 +87,6 @@ MUTANTS = {
         old="gaps = self._coins.geometric(self._rate, number)",
         new="gaps = np.full(number, round(1 / self._rate))",
         tests=("nets/test_sampling.py::test_batch_sizes_are_binomial",),
-        seen="shuffled loaders (Chua et al. 2024)",
     ),
     "coins in single precision": Mutant(
         mistake="Inclusion by 24-bit uniforms: at a rate of 1e-7 a fifth more records.",
@@ -101,7 +94,6 @@ MUTANTS = {
         old="gaps = self._coins.geometric(self._rate, number)",
         new="gaps = self._coins.geometric(np.ceil(self._rate * 2**24) / 2**24, number)",
         tests=("nets/test_sampling.py::test_gaps_are_geometric_at_a_rate_of_one_in_ten_million",),
-        seen="torch.rand(n) < rate",
     ),
     "rows in order": Mutant(
         mistake="A batch lies in the first rows, in order: a record that is drawn moves all later ones by a row.",
@@ -109,7 +101,6 @@ MUTANTS = {
         old="return self._rows.permuted(batches, axis=1, out=batches)",
         new="return batches",
         tests=("nets/test_sampling.py::test_whether_a_record_is_drawn_tells_nothing_of_the_rows_of_another",),
-        seen="Opacus's sampler",
     ),
     "rows of the batch alone": Mutant(
         mistake="A batch has as many rows as records: the shape tells whether one more was drawn.",
@@ -121,7 +112,6 @@ MUTANTS = {
             "            self._add(chunk)\n"
         ),
         tests=("nets/test_stack.py::test_every_batch_has_the_same_number_of_rows_whoever_was_drawn",),
-        seen="Opacus's sampler",
     ),
     "large batches cut": Mutant(
         mistake="Of a batch with more records than rows the first ones are taken.",
@@ -132,7 +122,6 @@ MUTANTS = {
             "            kept = np.arange(len(step)) - (np.cumsum(sizes) - sizes)[step] < self.rows\n"
         ),
         tests=("nets/test_sampling.py::test_batches_are_poisson_samples_that_fit_into_the_rows",),
-        seen="fixed-shape pipelines with a cap",
     ),
     "places of a secret subset counted": Mutant(
         mistake="A net in a subset search draws its batches from the records of the subset, whose number is secret.",
@@ -150,7 +139,6 @@ MUTANTS = {
             "        places = torch.arange(words.numel(), device=words.device)"
         ),
         tests=("nets/engines/test_layered.py::test_norms_are_those_of_the_gradients_alone",),
-        seen="sparse per-record gradients that are not coalesced",
     ),
     "places one by one": Mutant(
         mistake="The norm of a convolution is that of its places' terms, whose sum can be longer.",
@@ -172,7 +160,6 @@ MUTANTS = {
         old="guarantee=compose(*(one.guarantee for one in spent)),",
         new="guarantee=spent[-1].guarantee,",
         tests=("nets/estimators/test_array_estimators.py::test_partial_fit_and_warm_start_add_to_the_cost",),
-        seen="a new PrivacyEngine for each fit",
     ),
     "rate from the data": Mutant(
         mistake="A guarantee is stated for a batch size without a number of records.",
@@ -182,7 +169,6 @@ MUTANTS = {
         tests=(
             "nets/estimators/test_array_estimators.py::test_a_batch_size_alone_is_divided_by_the_number_of_records",
         ),
-        seen="Opacus's 1 / len(loader)",
     ),
     "number of records told under add/remove": Mutant(
         mistake="The number of records scales the gradients and the guarantee is about adding one.",
@@ -190,7 +176,6 @@ MUTANTS = {
         old='    if net.neighboring == "add_remove":\n        raise',
         new="    if False:\n        raise",
         tests=("nets/estimators/test_array_estimators.py::test_the_number_of_records_is_public",),
-        seen="Opacus#571, #819",
     ),
     "parameters forget what they cost": Mutant(
         mistake="A net that starts from another net's parameters states its own training alone.",
@@ -198,7 +183,6 @@ MUTANTS = {
         old="    found = costs(net.module_)\n",
         new="    found = []\n",
         tests=("nets/test_checkpoints.py::test_a_net_that_starts_from_trained_parameters_adds_to_what_they_cost",),
-        seen="save_params, load_params and a new PrivacyEngine",
     ),
     "one noise for two trainings": Mutant(
         mistake="Trainings on two data sets with one seed have the same batches and noise.",
@@ -206,7 +190,6 @@ MUTANTS = {
         old="mixed(self.noise_seed, () if is_listened_to() else words)",
         new="sequence(self.noise_seed)",
         tests=("nets/estimators/test_seeded_noise.py",),
-        seen="a fixed seed for reproducible experiments",
     ),
     "seed of the noise in the release": Mutant(
         mistake="A pickled net tells the seed of its noise.",
@@ -221,7 +204,6 @@ MUTANTS = {
         old="    needs(dim % rank != 0, ",
         new="    needs(True, ",
         tests=("nets/engines/test_operations.py::test_operations_across_records_are_refused",),
-        seen="per-sample gradients by hooks, whatever forward does",
     ),
     "an index among the records": Mutant(
         mistake="Of sequences whose steps come first, and records second, a part is cut out over the records.",
@@ -236,7 +218,6 @@ MUTANTS = {
         old=" or _is_patched(type(layer))\n",
         new="\n",
         tests=("nets/engines/test_engine_choice.py::test_an_altered_layer_that_mixes_records_sees_one_at_a_time",),
-        seen="nn.Tanh.forward = ... in a notebook",
     ),
     "losses that look at the batch": Mutant(
         mistake="A criterion that divides by the weights of the batch counts as a sum over records.",
@@ -244,7 +225,6 @@ MUTANTS = {
         old="known = outputs is not None and losses.sums_over_records(criterion, outputs, targets)",
         new="known = outputs is not None",
         tests=("nets/engines/test_engine_choice.py::test_losses_that_weigh_by_the_batch_are_refused",),
-        seen="CrossEntropyLoss(weight=...) with reduction='mean'",
     ),
     "one noise for two sets of records": Mutant(
         mistake="A training that is resumed with other records uses the noise of the first.",
@@ -252,7 +232,6 @@ MUTANTS = {
         old='"records": {"records": (text_of(records), "")},',
         new='"records": {"records": ("", "")},',
         tests=("nets/test_resuming.py::test_noise_never_meets_other_records",),
-        seen="checkpoints that keep the state of generators",
     ),
     "a checkpoint that everybody can read": Mutant(
         mistake="The generators of the noise to come lie in a file that other users of the machine can read.",
@@ -260,7 +239,6 @@ MUTANTS = {
         old="os.O_TRUNC | kind, 0o600)",
         new="os.O_TRUNC | kind, 0o644)",
         tests=("nets/test_secret_folder.py::test_the_folder_is_for_its_owner_alone_and_says_what_it_is",),
-        seen="torch.save",
     ),
     "checkpoints of candidates": Mutant(
         mistake="Candidates of a search write checkpoints into one folder, and go on from each other's.",
@@ -275,7 +253,6 @@ MUTANTS = {
         old="                _seed_all(words)\n",
         new="",
         tests=("nets/estimators/test_input_records.py",),
-        seen="torch.manual_seed(0) at the top of a script",
     ),
     "masks that a dataset seeds": Mutant(
         mistake="A dataset that calls manual_seed in each reading chooses the masks of dropout, too.",
@@ -294,7 +271,6 @@ MUTANTS = {
         tests=(
             "nets/estimators/test_class_weights.py::test_weights_that_are_no_constants_are_refused_before_data_is_read",
         ),
-        seen="scikit-learn's class_weight='balanced'",
     ),
     "files of the losers": Mutant(
         mistake="Every candidate of a search writes its parameters to a file.",
@@ -302,7 +278,6 @@ MUTANTS = {
         old='        if getattr(part, "writes_files", False):\n',
         new="        if False:\n",
         tests=("nets/estimators/test_callbacks.py::test_candidates_of_a_search_write_no_files",),
-        seen="checkpoints of every trial in tuning libraries",
     ),
     "norms of a file that was": Mutant(
         mistake="Norms of records in a file are kept: of a record that grows meanwhile nothing is clipped.",
@@ -324,7 +299,6 @@ MUTANTS = {
         old="    if not any(bool(one.isfinite()) for one in single):\n",
         new="    if False:\n",
         tests=("nets/engines/test_engine_choice.py::test_refusals_say_what_it_is",),
-        seen="batch normalisation written by hand",
     ),
     "batch normalisation in training": Mutant(
         mistake="Batch normalisation that is not in evaluation mode counts as frozen.",
@@ -339,7 +313,6 @@ MUTANTS = {
         old="    @torch.no_grad()\n    def infer(",
         new="    def infer(",
         tests=("nets/estimators/test_skorch_nets.py::test_skorchs_own_steps_train_nothing",),
-        seen="skorch.NeuralNet.train_step",
     ),
     "a file that changes after its digest": Mutant(
         mistake="Records are compared before the training alone, and read afterwards.",
@@ -354,7 +327,6 @@ MUTANTS = {
         old="        return compose(*(model.privacy_guarantee() for model in self._models(mu * SHARE)))",
         new="        return self._models(mu * SHARE)[0].privacy_guarantee()",
         tests=("nets/estimators/test_ensembles.py::test_both_models_are_paid_for_and_the_target_is_met",),
-        seen="averages of models that were each tuned to the whole budget",
     ),
     "each record of a person is drawn": Mutant(
         mistake="With groups records are drawn each by itself: a person with many moves a sum by many clipping norms.",
@@ -362,6 +334,5 @@ MUTANTS = {
         old="    return drawn if records.persons is None else PersonBatches(drawn, records.persons, own.turns)\n",
         new="    return PoissonBatches(own.coins, own.rows, task.sample_rate, len(records))\n",
         tests=("nets/test_persons.py::test_replacing_a_whole_person_moves_a_step_by_two_norms_at_most",),
-        seen="DP-SGD on visits, stated for patients",
     ),
 }

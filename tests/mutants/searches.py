@@ -20,7 +20,6 @@ MUTANTS = {
         old="text = str.encode(value if isinstance(value, str) else _text_of(value))",
         new="text = known.setdefault(value, str.encode(value if isinstance(value, str) else _text_of(value)))",
         tests=("data/test_columns.py::test_no_value_changes_how_another_is_read",),
-        seen="a cache whose key is coarser than what it keeps",
     ),
     "types by the values": Mutant(
         mistake="pandas chooses the type of a column: one missing value makes doubles of all whole numbers.",
@@ -28,7 +27,6 @@ MUTANTS = {
         old='if kind in NUMBERS and not (exact and kind != "f"):',
         new="if kind in NUMBERS:",
         tests=("data/test_columns.py::test_listed_whole_numbers_are_not_rounded",),
-        seen="DataFrame.to_numpy before encoding",
     ),
     "a door for whatever looks like an array": Mutant(
         mistake="Any object with __array__ is read as an array: what it gives for one record may depend on others.",
@@ -57,7 +55,6 @@ MUTANTS = {
         old='        if self.writes is not None and sys.platform == "linux":\n',
         new="        if False:\n",
         tests=("search/test_sandbox.py",),
-        seen="files of every trial in tuning libraries",
     ),
     # --- how many runs, and which ---------------------------------------------------------------------------------
     "K capped by the search": Mutant(
@@ -66,7 +63,6 @@ MUTANTS = {
         old="drawn_candidates(plan, plan.distribution.sample(source.bits), source)",
         new="drawn_candidates(plan, min(20, plan.distribution.sample(source.bits)), source)",
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_distribution_drew",),
-        seen="searches with a time limit",
     ),
     "one run more": Mutant(
         mistake="1 + K runs, accounted as K.",
@@ -74,7 +70,6 @@ MUTANTS = {
         old="drawn_candidates(plan, plan.distribution.sample(source.bits), source)",
         new="drawn_candidates(plan, 1 + plan.distribution.sample(source.bits), source)",
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_distribution_drew",),
-        seen="a Rust crate: 3ε claimed for K = 1 + Poisson",
     ),
     "drawn without replacement": Mutant(
         mistake="Equal candidates are run once.",
@@ -82,7 +77,6 @@ MUTANTS = {
         old="return [candidate for _, candidate in found]",
         new="return list({repr(candidate): candidate for _, candidate in found}.values())",
         tests=("search/test_random_search.py::test_candidates_are_drawn_with_replacement",),
-        seen="scikit-learn's ParameterSampler on lists, which also caps K",
     ),
     "each candidate paid for as one": Mutant(
         mistake="A list whose candidates all run is charged as one random candidate.",
@@ -90,7 +84,6 @@ MUTANTS = {
         old="search, trained = compose, promises.each_once",
         new="search, trained = compose, promises.trained",
         tests=("search/test_subset_each.py::test_the_total_is_that_of_all_candidates_together",),
-        seen="almost every report of a grid search",
     ),
     "equal promises paid for once": Mutant(
         mistake="Candidates that all run and promise the same are charged as one of them.",
@@ -136,7 +129,6 @@ MUTANTS = {
         old="    return private_process.in_own_process(work, job.threads) or [_failed(job)] * len(candidates)\n",
         new="    return work()\n",
         tests=(f"{PROCESS}::test_nothing_that_a_process_can_see_tells_how_many_runs_there_were",),
-        seen="Keras names layers by a counter of the process",
     ),
     "what candidates write": Mutant(
         mistake="Private processes write where the user's process writes.",
@@ -151,7 +143,6 @@ MUTANTS = {
         old="        refresh(generator)\n",
         new="        pass\n",
         tests=(f"{PROCESS}::test_each_process_draws_noise_of_its_own",),
-        seen="joblib's multiprocessing backend",
     ),
     "generators that travel": Mutant(
         mistake="Generators in functions of scripts come to each run with the state that they have outside.",
@@ -159,7 +150,6 @@ MUTANTS = {
         old="(special := reduction(obj) or _of_skorch(obj))",
         new="(special := _of_skorch(obj))",
         tests=(f"{PROCESS}::test_each_process_draws_noise_of_its_own",),
-        seen="cloudpickle of a function that uses numpy.random.normal by name",
     ),
     "errors quoted": Mutant(
         mistake="The text of any error leaves the private process.",
@@ -211,7 +201,6 @@ MUTANTS = {
         old="np.random.SeedSequence(secrets.randbits(256)) if seed is None else seed",
         new="np.random.SeedSequence(0) if seed is None else seed",
         tests=("search/test_runs.py::test_every_run_has_noise_of_its_own",),
-        seen="private-tuning-ml: the same seed in every run",
     ),
     "seed of the estimator kept": Mutant(
         mistake="An integer random_state of the estimator survives clone, so all candidates get identical noise.",
@@ -219,7 +208,6 @@ MUTANTS = {
         old="    with_parameters(model, {name: random_state(own) for name, own in zip(names, seeds)})\n",
         new="",
         tests=("search/test_runs.py::test_every_run_has_noise_of_its_own",),
-        seen="GridSearchCV over diffprivlib models",
     ),
     "constant entropy": Mutant(
         mistake="A search without a seed starts from a constant one.",
@@ -227,7 +215,6 @@ MUTANTS = {
         old="        return secrets.randbits(256)\n",
         new="        return 67280421310721\n",
         tests=("search/test_runs.py::test_without_a_seed_candidates_are_drawn_anew_each_time",),
-        seen="torch.Generator() without a seed",
     ),
     "generator left on the model": Mutant(
         mistake="The released model keeps the generator whose state tells its noise.",
@@ -250,7 +237,6 @@ MUTANTS = {
         old="value + noise.sample(bits) for value in",
         new="value for value in",
         tests=("search/test_runs.py::test_every_score_has_noise_and_none_is_drawn_twice",),
-        seen="every tuner that validates on private records",
     ),
     "winner scored twice": Mutant(
         mistake="The winner's score is computed again, with new noise, and released.",
@@ -261,7 +247,6 @@ MUTANTS = {
             "job, [candidates[i]], [None], X, y)[0].score) for i in runs],"
         ),
         tests=("search/test_runs.py::test_every_score_has_noise_and_none_is_drawn_twice",),
-        seen="searches that evaluate best_estimator_ once more",
     ),
     "half the noise on a score": Mutant(
         mistake="Noise of a score is made for half its sensitivity.",
@@ -298,7 +283,6 @@ MUTANTS = {
         old="return (Exposure(self.n_folds - 1, 1),)",
         new="return (Exposure(1, 1),)",
         tests=("scoring/test_validation.py::test_exposures_of_the_standard_splits",),
-        seen="GridSearchCV(cv=5) with one run's ε",
     ),
     "folds of one's own not composed": Mutant(
         mistake="Folds by index are charged as if no record trained twice.",
@@ -322,7 +306,6 @@ MUTANTS = {
         old="cv.split(placeholder), MOST_FOLDS",
         new="cv.split(placeholder, np.arange(n_samples) % 2), MOST_FOLDS",
         tests=("search/test_migration.py::test_a_splitter_of_ones_own_never_sees_a_label",),
-        seen="skorch's default: a stratified fifth",
     ),
     # --- what is charged ------------------------------------------------------------------------------------------
     "refit not composed": Mutant(
@@ -331,7 +314,6 @@ MUTANTS = {
         old="*(again if self.refit else ())",
         new="*()",
         tests=("search/test_random_search.py::test_a_refit_is_composed_and_trained_on_everything",),
-        seen="refit=True in every search",
     ),
     "refit after stopping not composed": Mutant(
         mistake="The same after a search that stopped at a threshold.",
@@ -353,7 +335,6 @@ MUTANTS = {
         old="return compose(*[one_run] * number)",
         new='return best_of(one_run, __import__("sklearn_dpsearch").privacy.Fixed(number))',
         tests=("search/test_runs.py::test_all_runs_released_cost_their_composition",),
-        seen="cv_results_ in full; a study database",
     ),
     "final training not composed": Mutant(
         mistake="The choice from a grid is charged, the training of the winner is not.",
@@ -385,7 +366,6 @@ MUTANTS = {
         old="upper = values.support()[1] if",
         new="upper = values.mean() if",
         tests=("search/test_runs.py::test_the_upper_end_of_a_distribution_of_epsilon_is_charged",),
-        seen="searches over ε that report the winner's",
     ),
     "parameters that change the guarantee": Mutant(
         mistake="A drawn candidate with less noise than planned is run all the same.",
@@ -406,7 +386,6 @@ MUTANTS = {
             "< round(fraction * n_samples)"
         ),
         tests=("search/test_subset_search.py::test_every_record_joins_by_a_coin_of_its_own",),
-        seen="train_test_split; halving searches",
     ),
     "subset that is known": Mutant(
         mistake="The tuning subset is the first records.",
@@ -428,7 +407,6 @@ MUTANTS = {
         old="expected=sizes.tune if tells else None,",
         new="expected=float(joins.sum()) if tells else None,",
         tests=("search/test_subset_search.py::test_models_are_told_the_expected_numbers",),
-        seen="Opacus#571, #819: int(len(dataset)·rate)",
     ),
     "drawn number of scores": Mutant(
         mistake="A score on the subset is divided by the number of records that it holds.",
@@ -587,7 +565,6 @@ MUTANTS = {
         old='np.searchsorted(self.warped(edges), warped, side="right")',
         new='np.searchsorted(np.quantile(warped, np.linspace(0, 1, len(edges) + 2)[1:-1]), warped, side="right")',
         tests=("nets/estimators/test_frame_estimators.py::test_a_record_is_encoded_as_if_it_were_alone",),
-        seen='KBinsDiscretizer(strategy="quantile")',
     ),
     "a net that keeps its records": Mutant(
         mistake="A fitted net has the encoded records, from which later pictures may be made.",
@@ -642,7 +619,6 @@ MUTANTS = {
         old="math.floor(min(max(found, 0.0), 1.0) * RESOLUTION)",
         new="math.floor(found * RESOLUTION)",
         tests=("search/test_grid_search.py::test_utilities_are_exact_fractions_in_the_unit_interval",),
-        seen="report noisy max over R²",
     ),
     "sensitivity of one part too small": Mutant(
         mistake="A changed record is said to move a utility by half of what it does.",
@@ -657,7 +633,6 @@ MUTANTS = {
         old='self._noise = question.draw_threshold_noise(bits) if threshold_noise == "once" else None',
         new="self._noise = question.draw_threshold_noise(bits)",
         tests=("search/test_threshold_search.py::test_every_round_draws_its_threshold_anew_unless_it_is_drawn_once",),
-        seen="sparse-vector variants of Lyu, Su & Li 2017",
     ),
     "stop probability not kept": Mutant(
         mistake="A search that stops at a threshold never gives up by itself.",
@@ -665,7 +640,6 @@ MUTANTS = {
         old="        while not bernoulli(self.stop, bits):\n            number += 1\n",
         new="        number = 200\n",
         tests=("search/test_threshold_search.py::test_the_chance_of_nothing_is_that_of_the_coin",),
-        seen="select until good enough",
     ),
     # --- what comes out -------------------------------------------------------------------------------------------
     "losers kept": Mutant(
@@ -674,7 +648,6 @@ MUTANTS = {
         old='        self.releases_all = search.release == "all"\n',
         new="        self.releases_all = True\n",
         tests=("search/test_nothing_leaks.py::test_attributes_are_the_release_and_nothing_else",),
-        seen="cv_results_ everywhere",
     ),
     "error text quoted": Mutant(
         mistake="An error of a worker is shown with what it says.",
@@ -703,7 +676,6 @@ MUTANTS = {
         old="        model.privacy_spent_ = spent\n",
         new="        pass\n",
         tests=("search/test_nets.py::test_the_released_net_states_what_the_search_cost_not_its_own_training",),
-        seen="Opacus's get_epsilon after a search",
     ),
     "one task for each run": Mutant(
         mistake="A cluster's scheduler sees as many tasks as there were runs.",
@@ -711,7 +683,6 @@ MUTANTS = {
         old="dealt(len(candidates), _number_of_tasks(job, expected))",
         new="dealt(len(candidates), len(candidates))",
         tests=("search/test_tasks.py::test_the_number_of_tasks_does_not_depend_on_the_number_of_runs",),
-        seen="every search on joblib; Dask's transition log",
     ),
     "an exit of a candidate": Mutant(
         mistake="What a candidate raises leaves the search if it is no Exception, with its text.",
@@ -719,7 +690,6 @@ MUTANTS = {
         old="    except BaseException as error:\n        leaks =",
         new="    except Exception as error:\n        leaks =",
         tests=("search/test_failures.py::test_whatever_one_candidate_of_several_raises_leaves_the_others",),
-        seen="every search: except Exception",
     ),
     "spent only if it ends well": Mutant(
         mistake="After a crash nothing says that the budget was spent, nor has a ledger an entry.",
@@ -766,7 +736,6 @@ MUTANTS = {
         old="    job.recipe.adapter.scrub(model)\n",
         new="",
         tests=("adapters/test_diffprivlib.py::test_exact_iteration_counts_are_not_released",),
-        seen="diffprivlib's n_iter_",
     ),
     "what an adapter demands": Mutant(
         mistake="Candidates do not get what the adapter demands: convergence, generators, a ledger of their own.",
@@ -774,7 +743,6 @@ MUTANTS = {
         old="    secure = job.recipe.adapter.fresh_randomness(model)\n",
         new="    secure = {}\n",
         tests=("adapters/test_diffprivlib.py::test_candidates_reach_the_minimum_whatever_the_tolerance_given",),
-        seen="a guarantee that holds at the minimum, claimed for any max_iter",
     ),
     "bounds from the data": Mutant(
         mistake="diffprivlib's PrivacyLeakWarning is ignored during a search.",
@@ -782,7 +750,6 @@ MUTANTS = {
         old="        diffprivlib.PrivacyLeakWarning.__init__ = _raise",
         new="        pass",
         tests=("adapters/test_diffprivlib.py::test_what_a_declared_estimator_reads_from_the_data_stops_the_search",),
-        seen="scripts that silence warnings",
     ),
     "tree charged for an added record": Mutant(
         mistake="A changed record touches two leaves of a tree, and is charged for one.",
@@ -790,7 +757,6 @@ MUTANTS = {
         old='a changed record touches two leaves or two counts."""\n    return 2.0\n',
         new='a changed record touches two leaves or two counts."""\n    return 1.0\n',
         tests=("adapters/test_diffprivlib.py::test_promise_is_the_proved_multiple_of_epsilon_under_replace_one",),
-        seen="diffprivlib, which states no relation",
     ),
     "rows longer than the norm covers": Mutant(
         mistake="Logistic regression is accepted with any data_norm.",
@@ -823,7 +789,6 @@ MUTANTS = {
             "nets/estimators/test_skorch_nets.py::"
             "test_a_target_at_a_delta_that_promises_nobody_anything_is_refused_as_a_search_refuses_it",
         ),
-        seen="δ = 0.05 in tutorials",
     ),
     "steps that learn": Mutant(
         mistake="A step that learns from the data without privacy is taken for one that learns nothing.",
@@ -831,7 +796,6 @@ MUTANTS = {
         old="        if learns_nothing(part):\n            refuse_unknown",
         new='        if learns_nothing(part) or type(part).__name__ == "StandardScaler":\n            refuse_unknown',
         tests=("adapters/test_pipelines.py::test_a_step_that_learns_without_privacy_is_named_with_a_remedy",),
-        seen="StandardScaler in front of a private model (Hu et al. 2024)",
     ),
     "subclass vouched for": Mutant(
         mistake="A user's subclass, whose fit may be anything, is taken for its parent.",
@@ -860,7 +824,6 @@ MUTANTS = {
         old="    name = names.pop() if search.guarantee is None and len(names) == 1 else None\n",
         new='    name = names.pop() or "groups"\n',
         tests=("search/test_migration.py::test_groups_are_refused_before_any_record_is_read",),
-        seen="GridSearchCV.fit(groups=...)",
     ),
     "several votes of a person": Mutant(
         mistake="All records of a person who validates are scored, and one of them is paid for.",
@@ -868,7 +831,6 @@ MUTANTS = {
         old="(records_of(train), records_of(test, one))",
         new="(records_of(train), records_of(test))",
         tests=("search/test_persons.py::test_the_record_that_votes_is_drawn_anew",),
-        seen="GroupKFold with a score of all records",
     ),
     "a coin for each record": Mutant(
         mistake="A person's records fall on both sides: some train, and others validate.",
@@ -876,7 +838,6 @@ MUTANTS = {
         old="        found: Indices = among[numbers_where(taken[persons[among]])]",
         new="        found: Indices = among[numbers_where(taken[np.arange(len(among)) % len(taken)])]",
         tests=("search/test_persons.py::test_a_person_is_on_one_side_and_has_one_vote",),
-        seen="train_test_split of patients' visits",
     ),
     "folds without a voucher": Mutant(
         mistake="Folds by record number that were made from the labels pass without a word in the statement.",
@@ -886,7 +847,6 @@ MUTANTS = {
         tests=(
             "search/test_migration.py::test_folds_that_only_the_caller_can_vouch_for_are_said_to_be_taken_on_trust",
         ),
-        seen="cv=list(StratifiedKFold(5).split(X, y))",
     ),
     "relation relabelled": Mutant(
         mistake="Candidates under different relations are stated under replace-one without carrying them over.",
@@ -894,7 +854,6 @@ MUTANTS = {
         old="replace(run, guarantee=as_replace_one(run.guarantee))",
         new="replace(run, guarantee=replace(run.guarantee, neighboring=self.relation))",
         tests=("search/test_families.py::test_candidates_of_different_relations_are_stated_for_changed_records",),
-        seen="ε of diffprivlib and of Opacus compared as if they were the same",
     ),
     "one family counts": Mutant(
         mistake="A subset search counts as amplified although one of several families counts its records.",
@@ -909,7 +868,6 @@ MUTANTS = {
         old="            progress.secret_runs()\n",
         new='            progress.public_runs("tuning", len(candidates))\n',
         tests=("search/test_progress.py::test_what_is_shown_is_the_same_for_one_run_and_for_forty",),
-        seen="tqdm(candidates) in most searches",
     ),
     "times that last": Mutant(
         mistake="A log file keeps how long the private runs took.",
@@ -938,7 +896,6 @@ MUTANTS = {
         old="for name, value in records.items()},",
         new="for name, value in ()},",
         tests=("search/test_resuming.py::test_another_search_is_refused_and_the_first_can_still_go_on",),
-        seen="resumable tuners that keep a study by its name",
     ),
     "a second draw after a crash": Mutant(
         mistake="A search that goes on draws anew: killing it until it draws well is a choice.",
@@ -946,7 +903,6 @@ MUTANTS = {
         old='            self.entropy = json.loads(kept.secrets)["entropy"]\n',
         new="            self.entropy = entropy_of(random_state)\n",
         tests=("search/test_resuming.py::test_without_a_seed_it_is_the_same_as_well",),
-        seen="most resumable tuners",
     ),
     "a folder that stays": Mutant(
         mistake="The secret of all noise stays on the disk after the release.",
@@ -954,7 +910,6 @@ MUTANTS = {
         old='"ended": True}, b"")',
         new='"ended": True}, self.secrets)',
         tests=("search/test_resuming.py::test_a_search_that_was_cut_off_releases_what_it_would_have_released",),
-        seen="resumable tuners",
     ),
     # --- what is told -----------------------------------------------------------------------------------------------
     "what is released is not all named": Mutant(
@@ -1005,7 +960,6 @@ MUTANTS = {
         old='all(one in ("continuous", "ignore") for one in types)',
         new='all(one in ("continuous", "ignore", "nominal") for one in types)',
         tests=("adapters/test_interpret.py::test_types_and_categories_from_the_records_are_refused",),
-        seen="InterpretML's default",
     ),
     "values without their names": Mutant(
         mistake="Of a data frame the values alone are compared: the same noise meets rows that have other names.",
