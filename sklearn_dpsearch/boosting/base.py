@@ -175,7 +175,7 @@ class GradientBoosting(CalibratedModel):
     @property
     def public_facts(self) -> dict[str, Any]:
         """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
-        return self._split()[1]
+        return Schema.of(self.schema).facts_of(self.target, numeric=isinstance(self, RegressorMixin))
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
         """Make up records that fit the schema, for a dry run; they hold nothing about real records.
@@ -220,11 +220,9 @@ class GradientBoosting(CalibratedModel):
                     f"{stated!r}. Leave one of them out."
                 )
 
-    def _split(self) -> tuple[Schema, dict[str, Any]]:
-        return Schema.of(self.schema).split(self.target, numeric=isinstance(self, RegressorMixin))
-
     def _features(self) -> Schema:
-        return self._split()[0]
+        schema = Schema.of(self.schema)
+        return schema if self.target is None else schema.without(self.target)
 
     def _columns(self) -> CodedColumns:
         return CodedColumns(self._features(), int(self.max_bins))

@@ -104,11 +104,15 @@ class Schema(Mapping[str, Any]):
         """Schema without some columns, such as the target."""
         for name in names:
             self._of(name)
-        return type(self)({name: column for name, column in self.columns.items() if name not in names})
+        return self.only(*(name for name in self.columns if name not in names))
 
     def only(self, *names: str) -> Self:
         """Schema of some columns, in the order given."""
-        return type(self)({name: self._of(name) for name in names})
+        if not names:
+            raise ValueError("Found no column that is left of the schema; at least one is needed.")
+        part = object.__new__(type(self))
+        part.columns = MappingProxyType({name: self._of(name) for name in names})
+        return part
 
     @property
     def listed(self) -> list[str]:
@@ -154,8 +158,8 @@ class Schema(Mapping[str, Any]):
         found = json.loads(text)
         return cls({name: _with_dates(entry) for name, entry in found.items()} if isinstance(found, dict) else found)
 
-    def split(self, target: str | None, *, numeric: bool) -> tuple[Self, dict[str, Any]]:
-        """Schema of the features, and the facts that this one states about the target.
+    def facts_of(self, target: str | None, *, numeric: bool) -> dict[str, Any]:
+        """Facts that the schema states about a target.
 
         Parameters
         ----------
@@ -166,8 +170,7 @@ class Schema(Mapping[str, Any]):
 
         Returns
         -------
-        features : Schema
-        facts : dict
+        dict
             ``classes`` or ``bounds_y``, by the names of estimators' parameters.
 
         Raises
@@ -176,13 +179,13 @@ class Schema(Mapping[str, Any]):
             For a target that the schema lacks.
         """
         if target is None:
-            return self, {}
+            return {}
         if target not in self.columns:
             raise KeyError(
                 f"Found target={target!r}, and no column {target!r} in the schema of {list(self)}. Add {target!r}: "
                 f"{'(0, 100)' if numeric else '[0, 1]'} to it, with what is publicly known of the target."
             )
-        return self.without(target), {"bounds_y": self.bounds(target)} if numeric else {"classes": self.classes(target)}
+        return {"bounds_y": self.bounds(target)} if numeric else {"classes": self.classes(target)}
 
     def _of(self, name: str) -> Column:
         if name not in self.columns:

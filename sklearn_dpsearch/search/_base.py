@@ -37,7 +37,7 @@ from ._ledgers import ledger_of, taken_along, with_those_before
 from ._partitions import TRUSTED, look_at_partitions
 from ._persons import name_of_groups
 from ._private_fit import PrivateFit
-from ._records import columns_read, param_for, records_for, targets_for
+from ._records import columns_read, declared_classes, param_for, records_for, targets_for
 from ._rehearsal import DryRun, dry_run, examples, job_in_the_open, rehearse
 from ._resuming import starting
 from ._strategy import Strategy
@@ -247,7 +247,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         search.ledger = search.checkpoint = None  # the user's process keeps both
         public = None
         if X_public is not None:
-            public = records_for(X_public, strategy.kinds), targets_for(y_public, strategy.kinds)
+            declared = declared_classes(strategy.kinds)
+            public = records_for(X_public, strategy.kinds), targets_for(y_public, strategy.kinds, declared)
         work = PrivateFit(
             strategy=strategy,
             plan=plan,

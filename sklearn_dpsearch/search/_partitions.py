@@ -15,7 +15,7 @@ from ..data.columns import is_frame
 from ..data.rows import rows_of_frame
 from ..privacy import PrivacyError
 from ..scoring.validation import Indices
-from ._records import exact_columns, records_for, targets_for
+from ._records import declared_classes, exact_columns, records_for, targets_for
 from ._strategy import Strategy
 from ._types import Scorer
 from .execution.clusters import connection_of
@@ -96,7 +96,8 @@ class PartitionedTable:
             raise TableChangedError(CHANGED)
         exact = {name for one in self.models for name in exact_columns(one)}
         X = pd.concat([_in_one_form(records_for(frame, self.models), exact) for frame in frames], ignore_index=True)
-        y = [np.asarray(targets_for(frame[self.target], self.models)) for frame in frames]
+        declared = declared_classes(self.models)
+        y = [np.asarray(targets_for(frame[self.target], self.models, declared)) for frame in frames]
         return X, np.concatenate([part.astype(object) if part.dtype.kind in "iu" else part for part in y])
 
     def _delayed(self, chosen: Sequence[np.ndarray]) -> list[Any]:

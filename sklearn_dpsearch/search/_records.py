@@ -46,10 +46,8 @@ def steps_of(estimator: Any) -> list[Any]:
 
 def parameter(estimator: Any, name: str) -> Any:
     """Value of an estimator's parameter, or what its schema states instead; None if the parameter does not exist."""
-    facts: Mapping[str, Any] = getattr(estimator, "public_facts", {})
-    if name in facts:
-        return facts[name]
-    return estimator.get_params(deep=False).get(name) if hasattr(estimator, "get_params") else None
+    given = estimator.get_params(deep=False).get(name) if hasattr(estimator, "get_params") else None
+    return getattr(estimator, "public_facts", {}).get(name) if given is None else given
 
 
 def columns_read(estimator: Any) -> list[str]:
@@ -90,11 +88,23 @@ def records_for(X: Any, models: Sequence[Any]) -> Any:
     return X
 
 
-def targets_for(y: Any, models: Sequence[Any]) -> Any:
-    """Targets in an array: labels for a classifier, else numbers."""
+def declared_classes(models: Sequence[Any]) -> list[Any]:
+    """Classes that each model declares, or its schema; None where they are not declared."""
+    return [parameter(steps_of(model)[-1], "classes") for model in models]
+
+
+def targets_for(y: Any, models: Sequence[Any], declared: Sequence[Any]) -> Any:
+    """Targets in an array: labels for a classifier, else numbers.
+
+    Parameters
+    ----------
+    y : array-like
+    models : sequence of estimators
+    declared : sequence
+        Their ``declared_classes``.
+    """
     if y is None or is_data_set(y):
         return y
-    declared = [parameter(steps_of(model)[-1], "classes") for model in models]
     known = [label for classes in declared if len(np.shape(classes)) == 1 for label in classes]
     return targets_like(y, list(dict.fromkeys(known)) or None, not any(map(is_classifier, models)))
 

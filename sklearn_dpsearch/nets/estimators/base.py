@@ -170,7 +170,7 @@ class DPSGDEstimator(BaseEstimator):
         -------
         Guarantee
         """
-        self._check_arguments()
+        self._check_settings()
         return settings_of(self, n_samples).guarantee
 
     def privacy_assumptions(self, unit: str = "record") -> tuple[str, ...]:
@@ -254,10 +254,18 @@ class DPSGDEstimator(BaseEstimator):
 
     def _check_arguments(self) -> None:
         """Raise for arguments that are wrong for all data."""
+        self._check_settings()
+        self._resolve()
+
+    def _check_settings(self) -> None:
+        """Raise for arguments that are wrong whatever a schema says."""
         # Not _validate_params: skorch has a method of this name.
         validate_parameter_constraints(constraints_of(type(self)), self.get_params(deep=False), type(self).__name__)
         settings_of(self, self.batch_size)
         self._check_net()
+
+    def _resolve(self) -> None:
+        """Read the schema, if there is one, and raise for arguments that contradict it."""
 
     # --- hooks for each kind of net -----------------------------------------------------------------------------------
 

@@ -135,8 +135,10 @@ class TableNet(DPSGDEstimator):
         return self
 
     def _check_net(self) -> None:
-        self.__dict__[FORM] = self.records_of(self)
         layers.checked_widths(getattr(self, "hidden_layer_sizes", ()))
+
+    def _resolve(self) -> None:
+        self.__dict__[FORM] = self.records_of(self)
         for name, stated in self._form.stated.items():
             given = getattr(self, name)
             if given is not None:
@@ -378,7 +380,7 @@ class TableClassifier(LogitClassifier, TableNet):
 
     def _assumed_of_target(self) -> tuple[str, ...]:
         notes: tuple[str, ...] = ()
-        if self._declared("classes") is None:
+        if self.classes is None and getattr(self, "target", None) is None:  # a schema states the classes of its target
             notes += (f"{type(self).__name__}: the labels that occur in y are public (declare them: classes=[...]).",)
         if self.class_weight is not None:
             notes += (f"{type(self).__name__}: class_weight was not taken from the labels.",)

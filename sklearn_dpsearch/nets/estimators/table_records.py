@@ -123,7 +123,8 @@ class FrameRecords:
         self.net, self.of_classes = net, not isinstance(net, RegressorMixin)
         self.whole = Schema.of(net.schema)
         #: Features, and facts about the target that the schema states, by the names of parameters.
-        self.schema, self.stated = self.whole.split(net.target, numeric=not self.of_classes)
+        self.stated = self.whole.facts_of(net.target, numeric=not self.of_classes)
+        self.schema = self.whole if net.target is None else self.whole.without(net.target)
         self.encoder = TableEncoder(self.schema, bins=net.bins, indicators=net.indicators)
         are_bins = self.encoder.are_bins
         #: Places of the encoder's outputs as inputs of the module: bins come last.

@@ -22,7 +22,7 @@ from ...data.labels import NUMBERS, TEXT, check_kind
 from ...data.lists import is_list
 from ...privacy import CountDistribution, LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
-from .._records import how_to_wrap, kind_of, n_records, parameter, records_for, steps_of, targets_for
+from .._records import declared_classes, how_to_wrap, kind_of, n_records, records_for, steps_of, targets_for
 from .._types import Parameters, Scorer
 
 #: Mean number of runs from which a search counts as a typing error: the number of runs is never cut later.
@@ -134,13 +134,13 @@ def first_look(
     if y is None and tags.target_tags.required:
         wrapped = "" if hasattr(X, "shape") else how_to_wrap(X)
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.{wrapped}")
-    kind, every = kind_of(getattr(y, "dtype", None)), (search.estimator, *models)
-    X, y = records_for(X, every), targets_for(y, every)
+    kind, declared = kind_of(getattr(y, "dtype", None)), declared_classes(models)
+    X, y = records_for(X, models), targets_for(y, models, declared)
     _check_records(search.estimator, name, X, tags)
     if y is not None:
         _check_container(y, "y")
         kind = kind or kind_of(getattr(y, "dtype", None))
-        _check_targets(scorer, every, y, kind)
+        _check_targets(scorer, declared, y, kind)
     X, y = indexable(X, y)
     n = len(X) if not issparse(X) else int(X.shape[0])  # the shape of a data set may be unknown
     for param, value in params.items():
@@ -187,7 +187,7 @@ def _check_records(estimator: Any, name: str, X: Any, tags: Any) -> None:
         )
 
 
-def _check_targets(scorer: Scorer, models: Sequence[Any], y: Any, kind: str) -> None:
+def _check_targets(scorer: Scorer, declared: Sequence[Any], y: Any, kind: str) -> None:
     """Raise for targets that no class, and no label of the scorer, can equal."""
     if kind in REFUSED:
         raise ValueError(REFUSED[kind].format("y"))
@@ -195,8 +195,7 @@ def _check_targets(scorer: Scorer, models: Sequence[Any], y: Any, kind: str) -> 
     if width > 1:  # classes are names of columns then
         _check_scores_rows(scorer, width)
         return
-    for model in models:
-        classes = parameter(steps_of(model)[-1], "classes")
+    for classes in declared:
         if classes is not None and len(np.shape(classes)) == 1:
             _check_labels(list(classes), kind, getattr(y, "dtype", None))
         _check_named_labels(scorer, classes, kind)
