@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._process import in_fixed_words, steps_now
 from ..data.columns import names_of
-from ..data.labels import targets_in
+from ..data.labels import check_kind, label_kind, targets_in
 from ..data.persons import persons_in
 from ..preprocessing import ColumnShape, Schema, TableEncoder
 from ..preprocessing.schema import MOST_SHOWN
@@ -306,6 +306,8 @@ class GradientBoosting(CalibratedModel):
     def _records(self, X: Any, y: Any, groups: Any = None) -> TrainingRecords:
         """Read records, through the door."""
         fewest = 0 if self.neighboring == "add_remove" else 1  # without a public number, none may be told from one
+        if not isinstance(self, RegressorMixin) and (declared := self._declared("classes")) is not None:
+            check_kind(declared, label_kind(y))
         y = targets_in(y, numeric=isinstance(self, RegressorMixin), fewest=fewest)
         check_consistent_length(X, y)
         persons = None if groups is None else persons_in(groups, len(y))

@@ -20,6 +20,8 @@ from .lists import labels_in, number_of, numbers_in, objects, places_of
 ClassWeights: TypeAlias = Mapping[Any, float] | None
 #: Kinds of NumPy types that labels may have.
 TEXT, NUMBERS = tuple("US"), tuple("biufc")
+#: Libraries whose columns declare their type.
+COLUMNS = ("numpy", "pandas", "polars", "pyarrow")
 #: Labels looked up at once.
 BLOCK = 2**14
 #: Types of values that are labels as they are.
@@ -45,11 +47,9 @@ def classes_in(y: NDArray[Any], declared: Any) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        For targets that are no labels or of another kind than the declared ones, and for fewer than two classes.
+        For targets that are no labels, and for fewer than two classes.
     """
-    if declared is not None:
-        check_kind(declared, y.dtype.kind if len(y) else "")
-    else:
+    if declared is None:
         labels = labels_in(y.tolist(), None) if y.dtype.kind == "O" else y
         check_array(labels, ensure_2d=False, dtype=None, input_name="y")
         with warnings.catch_warnings():
@@ -62,6 +62,13 @@ def classes_in(y: NDArray[Any], declared: Any) -> NDArray[Any]:
             "also those that y lacks."
         )
     return classes
+
+
+def label_kind(y: Any) -> str:
+    """NumPy's letter for the declared type of labels; empty for lists, objects and containers of others."""
+    if library_of(y) not in COLUMNS or is_frame(y) or getattr(y, "shape", None) == () or len(y) == 0:
+        return ""
+    return read_column(y).kind.replace("T", "U").replace("O", "")
 
 
 def check_kind(classes: Any, kind: str) -> None:

@@ -78,8 +78,8 @@ def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str 
         For several labels of a record.
     """
     labels = [_alone(value) for value in values]
-    lists = sum(isinstance(label, (list, tuple, np.ndarray)) for label in labels)
-    if lists > (0 if classes is None else len(labels) / 2):  # among declared classes a few are none of them
+    lists = [isinstance(label, (list, tuple, np.ndarray)) for label in labels]
+    if lists and (any(lists) if classes is None else all(lists)):  # else a list is none of the classes
         raise ValueError(
             f"Found {name} as a list of lists, which may differ in length; one label for each record, or an array of "
             "shape (n_samples, n_labels), is needed."
@@ -126,11 +126,17 @@ def places_of(values: Sequence[Any], places: dict[Any, int], unknown: int) -> ND
         found = np.fromiter(map(places.get, values, itertools.repeat(unknown)), np.intp, len(values))
     except Exception:  # not hashable, or not comparable
         found = np.fromiter((_place(value, places, unknown) for value in values), np.intp, len(values))
-    if not all(isinstance(known, str) for known in places):
-        for place in np.flatnonzero(found == unknown).tolist():
-            if isinstance(values[place], str):
-                found[place] = _place(said_by(values[place]), places, unknown)
+    for place in np.flatnonzero(found == unknown).tolist():
+        found[place] = _place(_in_other_form(values[place]), places, unknown)
     return found
+
+
+def _in_other_form(value: Any) -> Any:
+    """Number that a text says, or text of a whole number: readers of CSV mix them, see ``said_by``."""
+    if isinstance(value, str):
+        return said_by(value)
+    whole = type(value) is int or (type(value) is float and value.is_integer())
+    return str(int(value)) if whole else None
 
 
 def _place(value: Any, places: dict[Any, int], unknown: int) -> int:

@@ -88,6 +88,8 @@ def _is_missing(name: Any) -> bool:
 
 def name_of(value: Any) -> Any:
     """Name of a person, which is the same for a whole number and for a text that says it."""
+    if isinstance(value, np.generic):
+        return value.item()
     return said_by(value) if type(value) is str and WHOLE.fullmatch(value) else value
 
 

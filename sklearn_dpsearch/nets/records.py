@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._process import generators_kept
-from ..data.labels import as_array, check_kind, class_codes
+from ..data.labels import as_array, check_kind, class_codes, label_kind
 from ..data.rows import ChosenRows
 from ..errors import TrainingError
 from ..privacy._checks import cached_property
@@ -158,7 +158,7 @@ def _equal(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
     if mine.dtype != theirs.dtype or mine.shape != theirs.shape or mine.device != theirs.device:
         return False
     same = mine.data_ptr() == theirs.data_ptr() and mine.stride() == theirs.stride()
-    return same or bool(torch.equal(mine, theirs))
+    return same or bool(torch.equal(*(one.contiguous().view(torch.uint8) for one in (mine, theirs))))  # nan is nan
 
 
 # --- in a file --------------------------------------------------------------------------------------------------------
@@ -357,5 +357,5 @@ def label_targets(y: Any, classes: np.ndarray) -> torch.Tensor:
     labels = as_array(y)
     if labels.ndim != 1:
         raise ValueError(f"Expected y with one label per record, shape (n_samples,), got shape {labels.shape}.")
-    check_kind(classes, labels.dtype.kind if len(labels) else "")
+    check_kind(classes, label_kind(y))
     return torch.from_numpy(class_codes(labels, classes).astype(np.int64))

@@ -83,3 +83,14 @@ def test_a_plain_list_of_whole_numbers_is_labels_and_targets():
     undeclared = model(classes=None).fit(X, y.tolist())
     assert undeclared.classes_.tolist() == [0, 1]
     DPGradientBoostingRegressor(SCHEMA, bounds_y=(0, 1), target_mu=1.0, max_iter=2).fit(X, y.tolist())
+
+
+@pytest.mark.parametrize("dtype", ["U3", "string", "Int64", "boolean", "int64"])
+def test_labels_of_a_declared_type_that_no_class_has_are_refused(dtype):
+    """Each would be none of the classes. Objects and lists declare no type."""
+    pd = pytest.importorskip("pandas")
+    words = dtype in ("U3", "string")
+    labels = np.array(["no", "yes"] * 30 if words else [0, 1] * 30)
+    labels = labels.astype(dtype) if dtype in ("U3", "int64") else pd.Series(labels).astype(dtype)
+    with pytest.raises(ValueError, match="none of them is declared"):
+        model(classes=[0, 1] if words else ["no", "yes"]).fit(X, labels)

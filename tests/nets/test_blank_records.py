@@ -23,6 +23,7 @@ from sklearn_dpsearch.nets import (
     DPTabularClassifier,
     DPTabularRegressor,
 )
+from sklearn_dpsearch.nets.records import Records
 
 pd = pytest.importorskip("pandas")
 
@@ -122,6 +123,14 @@ def test_a_record_with_an_input_that_is_no_number_adds_nothing(name, odd):
     changed = X.copy()
     changed[17, 1] = odd
     assert max(distances(NETS[name], (X, blank), (changed, y))) == 0.0
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS[:2])
+def test_nets_train_together_whether_or_not_a_target_is_missing(name):
+    X, y = records(name)
+    for targets in (y, with_target(name, y, 17, None)):
+        first, second = (Records.of(torch.tensor(X), torch.tensor(targets)) for _ in range(2))
+        assert first.are(second)
 
 
 def test_a_data_set_may_lack_labels_too():

@@ -73,7 +73,10 @@ def in_all_ways():
     uneven = dd.from_delayed([delayed(half) for half in halves], meta=halves[1].iloc[:0], verify_meta=False)
     missing = missing.assign(since=np.append(days[:-1], np.datetime64("9999-12-31", "s")))
     test = table(1000)
+    odd = TABLE.assign(tags=[["a"]] * (len(TABLE) - 1) + ["\ud800"]).astype({"job": object})
+    odd.loc[7, "job"] = {"a": 1}
     return {
+        "entries of any type": same("pay", odd, dd.from_delayed([delayed(odd[:99]), delayed(odd[99:])], meta=odd[:0])),
         "labels": same("pay"),
         "whole numbers as labels": same("grade"),
         "numbers": same("price"),

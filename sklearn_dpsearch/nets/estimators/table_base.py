@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ...data.labels import ClassWeights, class_weights, classes_in, targets_in
+from ...data.labels import ClassWeights, check_kind, class_weights, classes_in, label_kind, targets_in
 from ...preprocessing import TableEncoder
 from ..optimizers import Table, UpdateRule
 from ..randomness import sequence
@@ -172,6 +172,8 @@ class TableNet(DPSGDEstimator):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         records, labels = self._form, targets_in(y, numeric=isinstance(self, RegressorMixin))
+        if (declared := records.stated.get("classes", getattr(self, "classes", None))) is not None:
+            check_kind(declared, label_kind(y))
         X = records.checked(X, labels, fresh)
         persons = None if groups is None else RecordsOfPersons.of(groups, len(labels))
         number = len(labels) if persons is None else len(persons)
@@ -316,6 +318,10 @@ class TableClassifier(LogitClassifier, TableNet):
 
     classes: ArrayLike | None = None
     class_weight: ClassWeights = None
+
+    def _check_net(self) -> None:
+        super()._check_net()
+        class_weights(self.class_weight, None)
 
     def _check_target(self) -> None:
         declared = self._declared("classes")

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_consistent_length
 
 from ...data.columns import columns_in, is_frame, names_of
-from ...data.labels import NUMBERS, TEXT, check_kind
+from ...data.labels import NUMBERS, TEXT, check_kind, label_kind
 from ...data.lists import is_list
 from ...privacy import CountDistribution, LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
@@ -85,6 +85,8 @@ def values_of(space: object) -> Iterable[Any]:
 
 # --- public facts of the data -----------------------------------------------------------------------------------------
 
+#: Work in which it is seen whether two arrays share memory.
+SEARCHED = 10**6
 #: Kinds that neither records nor targets may have.
 REFUSED = {
     "c": "Complex data not supported: {0} has a complex dtype. Give real numbers, or labels.",
@@ -134,7 +136,7 @@ def first_look(
     if y is None and tags.target_tags.required:
         wrapped = "" if hasattr(X, "shape") else how_to_wrap(X)
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.{wrapped}")
-    kind, declared = kind_of(getattr(y, "dtype", None)), declared_classes(models)
+    kind, declared = label_kind(y), declared_classes(models)
     X, y = records_for(X, models), targets_for(y, models, declared)
     _check_records(search.estimator, name, X, tags)
     if y is not None:
@@ -257,7 +259,8 @@ def check_public(X_public: Any, y_public: Any, X: Any, y: Any) -> None:
     if any(_share(public, private) for public, private in ((X_public, X), (y_public, y)) if public is not None):
         raise PrivacyError(
             "Found X_public or y_public that shares its memory with X or y: private records are not public, and scores "
-            "on them would be released without noise. Leave X_public out to validate on private records."
+            "on them would be released without noise. Leave X_public out to validate on private records; copy what is "
+            "public."
         )
     found, public = (tuple(getattr(records, "shape", ()))[1:] for records in (X, X_public))
     if found and public and found != public:
@@ -272,7 +275,14 @@ def _share(public: Any, private: Any) -> bool:
     if public is private:
         return True
     ours, theirs = (dict(zip(names_of(one) or [""], map(np.asarray, columns_in(one)))) for one in (public, private))
-    return any(np.may_share_memory(column, theirs[name]) for name, column in ours.items() if name in theirs)
+    return any(_same_memory(column, theirs[name]) for name, column in ours.items() if name in theirs)
+
+
+def _same_memory(one: np.ndarray, other: np.ndarray) -> bool:
+    try:
+        return np.shares_memory(one, other, SEARCHED)  # type: ignore[arg-type]
+    except Exception:  # NumPy's, of which the name differs by version: it is too hard to see
+        return True
 
 
 def refuse_pairwise(estimator: Any) -> None:
