@@ -8,6 +8,7 @@ import time
 from datetime import date
 from pathlib import Path
 
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -73,10 +74,12 @@ def in_all_ways():
     uneven = dd.from_delayed([delayed(half) for half in halves], meta=halves[1].iloc[:0], verify_meta=False)
     missing = missing.assign(since=np.append(days[:-1], np.datetime64("9999-12-31", "s")))
     test = table(1000)
-    odd = TABLE.assign(tags=[["a"]] * (len(TABLE) - 1) + ["\ud800"]).astype({"job": object})
-    odd.loc[7, "job"] = {"a": 1}
+    jobs = [*TABLE["job"][:-2], "\ud800", ["a"]]
+    odd = TABLE.assign(tags=[["a"]] * len(TABLE), job=pd.Series(jobs, dtype=object))
+    with dask.config.set({"dataframe.convert-string": False}):  # else Dask itself reads them as text
+        anything = dd.from_delayed([delayed(odd[:99]), delayed(odd[99:])], meta=odd[:0])
     return {
-        "entries of any type": same("pay", odd, dd.from_delayed([delayed(odd[:99]), delayed(odd[99:])], meta=odd[:0])),
+        "entries of any type": same("pay", odd, anything),
         "labels": same("pay"),
         "whole numbers as labels": same("grade"),
         "numbers": same("price"),
