@@ -19,15 +19,15 @@ CEILINGS = {
     "_process": 283,
     "adapters": 1_359,
     "audit": 1_127,
-    "boosting": 1_696,
-    "data": 516,
+    "boosting": 1_699,
+    "data": 524,
     "ledger": 619,
-    "nets": 4_771,
-    "preprocessing": 817,
+    "nets": 4_781,
+    "preprocessing": 821,
     "privacy": 5_575,
     "report": 802,
     "scoring": 1_170,
-    "search": 5_206,
+    "search": 5_219,
 }
 FILES = 215
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

@@ -74,11 +74,11 @@ SETTINGS = [
 
 
 def net(table: Table, epsilon: float | None = None) -> Any:
-    """A perceptron at its defaults; for regressions too."""
+    """A perceptron at its defaults but for the clipping norm; for regressions too."""
     private = {} if epsilon is None else {"target_epsilon": epsilon, "target_delta": DELTA}
     if table.of_numbers:
-        return DPMLPRegressor(bounds_X=table.bounds, bounds_y=(-1, 1), **private)
-    return DPMLPClassifier(classes=np.unique(table.y), bounds_X=table.bounds, **private)
+        return DPMLPRegressor(bounds_X=table.bounds, bounds_y=(-1, 1), max_grad_norm=1.0, **private)
+    return DPMLPClassifier(classes=np.unique(table.y), bounds_X=table.bounds, max_grad_norm=1.0, **private)
 
 
 def _search(kind: Callable[..., Any], **changed: Any) -> Callable[[Table, float], Any]:

@@ -208,12 +208,13 @@ class GradientBoosting(CalibratedModel):
     def _check_arguments(self) -> None:
         """Raise for arguments that are wrong for all data."""
         validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
+        facts = self.public_facts
         self._features()
         if self.init is not None:
             check_init(self.init, self._method, type(self).__name__, self.neighboring)
         rounds = self._pace.most if self.max_iter == RULE else int(self.max_iter)
         self._noise_scale(SoftmaxLoss(2), self._releases(rounds))  # no loss needs more
-        for name, stated in self.public_facts.items():
+        for name, stated in facts.items():
             if getattr(self, name) is not None:
                 raise ValueError(
                     f"Found {name}={getattr(self, name)!r} and target={self.target!r}, for which the schema states "

@@ -136,6 +136,7 @@ class TableNet(DPSGDEstimator):
 
     def _check_net(self) -> None:
         layers.checked_widths(getattr(self, "hidden_layer_sizes", ()))
+        class_weights(getattr(self, "class_weight", None), None)
 
     def _resolve(self) -> None:
         self.__dict__[FORM] = self.records_of(self)
@@ -318,10 +319,6 @@ class TableClassifier(LogitClassifier, TableNet):
 
     classes: ArrayLike | None = None
     class_weight: ClassWeights = None
-
-    def _check_net(self) -> None:
-        super()._check_net()
-        class_weights(self.class_weight, None)
 
     def _check_target(self) -> None:
         declared = self._declared("classes")
