@@ -86,7 +86,7 @@ class Problem:
             table.schema, target=table.target, target_epsilon=epsilon, target_delta=DELTA, max_bins=64,
             **(OF_NUMBERS if self.of_numbers else OF_CLASSES),
         )  # fmt: skip
-        self.loss, self.targets = self.model._loss_and_targets(table.train[table.target].to_numpy())
+        self.loss, self.targets, _ = self.model._loss_and_targets(table.train[table.target].to_numpy())
         columns = self.model._columns()
         self.features = columns.features
         self.codes, self.test_codes = (columns.codes(part) for part in (table.train, table.test))
