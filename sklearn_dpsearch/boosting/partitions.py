@@ -160,7 +160,7 @@ class Reading:
         known = set(map(name_of, names[~missing_among(names)].tolist()))
         if not all(isinstance(name, (str, int, float)) for name in known):
             raise TypeError("Found names of persons that are neither numbers nor texts, which partitions need.")
-        texts = (f"'{name}" if isinstance(name, str) else repr(name) if name % 1 else str(int(name)) for name in known)
+        texts = (f"'{name}" if isinstance(name, str) else repr(name) if name % 1 else hex(int(name)) for name in known)
         written = (text.encode("utf-8", "surrogatepass") for text in texts)
         digests = (hashlib.blake2b(name, digest_size=8, key=self.key).digest() for name in written)
         return np.frombuffer(b"".join(digests), np.uint64)

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 FLAGS = {"true": True, "false": False}
+#: Whole numbers from it on have no text here: Python writes at most some thousand digits.
+LARGEST_WHOLE = 2**64
 #: Text of a whole number.
 WHOLE = re.compile(r"\s*[+-]?[0-9]+(\.0*)?\s*")
 #: Depth from which lists in lists are missing values: one may hold itself.
@@ -135,8 +137,8 @@ def _in_other_form(value: Any) -> Any:
     """Number that a text says, or text of a whole number: readers of CSV mix them, see ``said_by``."""
     if isinstance(value, str):
         return said_by(value)
-    whole = type(value) is int or (type(value) is float and value.is_integer())
-    return str(int(value)) if whole else None
+    whole = type(value) in (int, float) and abs(value) < LARGEST_WHOLE and value == int(value)
+    return str(int(value)) if whole else value
 
 
 def _place(value: Any, places: dict[Any, int], unknown: int) -> int:
