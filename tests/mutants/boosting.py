@@ -203,7 +203,7 @@ MUTANTS = {
     "a person by the type of a name": Mutant(
         mistake="A person is 7 in one partition and 7.0 in another one, and so two persons.",
         file="boosting/partitions.py",
-        old="repr(name) if name % 1 else str(int(name))",
+        old="repr(name) if name % 1 else hex(int(name))",
         new="repr(name)",
         tests=("boosting/test_partitions.py::test_persons_have_one_pseudonym_in_all_partitions",),
     ),
