@@ -75,6 +75,7 @@ def test_a_number_and_its_text_are_one_person(odd):
     assert number_of_persons(persons_in([], 0)) == 0
 
 
+@pytest.mark.slow
 def test_a_large_file_with_one_name_of_letters_has_the_persons_of_one_without(tmp_path):
     names = np.random.default_rng(0).integers(0, 5000, 300_000).astype(str)
     names[-1] = "A123456"
