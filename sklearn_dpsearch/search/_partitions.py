@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -25,8 +27,8 @@ from .planning.checks import FitData, first_look
 
 #: Forms of columns that are joined, by NumPy's letter for their types; all others are objects.
 FORMS: dict[str, Any] = {**dict.fromkeys("biuf", np.float64), "M": "datetime64[us]"}
-#: Modules of types whose texts tell their values.
-PLAIN = ("builtins", "datetime", "decimal", "numpy")
+#: Types of entries whose texts are the same in every process; a set, or what holds one, has another order in each.
+PLAIN = (str, int, float, bool, bytes, type(None), date, datetime, Decimal)
 TRUSTED = (
     "Records are in partitions on workers of Dask, which send rows of the subset and of the validation to the private "
     "process: workers, scheduler and connections are trusted as the caller is."
@@ -114,8 +116,8 @@ def _in_one_form(frame: Any, exact: Collection[str]) -> Any:
     """Columns of a partition in the forms that they have in all: no entry decides how those of others are joined."""
     import pandas as pd
 
-    def form(name: str, values: np.ndarray) -> np.ndarray:
-        return values.astype(object if name in exact else FORMS.get(values.dtype.kind, object))
+    def form(name: str, values: np.ndarray) -> Any:  # with its type, for pandas makes text of objects, or fails to
+        return pd.Series(values, dtype=object if name in exact else FORMS.get(values.dtype.kind, object))
 
     return pd.DataFrame({name: form(name, np.asarray(column)) for name, column in frame.items()})
 
@@ -221,8 +223,8 @@ def _digest(frame: Any) -> bytes:
 
 
 def _text_of(entry: Any) -> str:
-    """Text of an entry, which is the same whenever the entry is read again."""
+    """Text of an entry, which is the same whenever the entry is read again; of other types their name."""
     try:
-        return repr(entry) if type(entry).__module__ in PLAIN else type(entry).__name__
-    except Exception:
+        return repr(entry) if type(entry) in PLAIN else type(entry).__name__
+    except Exception:  # of thousands of digits
         return ""

@@ -74,7 +74,7 @@ def in_all_ways():
     uneven = dd.from_delayed([delayed(half) for half in halves], meta=halves[1].iloc[:0], verify_meta=False)
     missing = missing.assign(since=np.append(days[:-1], np.datetime64("9999-12-31", "s")))
     test = table(1000)
-    jobs = [*TABLE["job"][:-2], "\ud800", ["a"]]
+    jobs = [*TABLE["job"][:-3], "\ud800", {"in another order", "in each process"}, 10**5000]
     odd = TABLE.assign(tags=[["a"]] * len(TABLE), job=pd.Series(jobs, dtype=object))
     with dask.config.set({"dataframe.convert-string": False}):  # else Dask itself reads them as text
         anything = dd.from_delayed([delayed(odd[:99]), delayed(odd[99:])], meta=odd[:0])
