@@ -176,7 +176,7 @@ class OneHot(Column):
 
     @abstractmethod
     def labels(self) -> Sequence[Any]:
-        """What each place stands for."""
+        """Value, or kind of values, of each place."""
 
     @abstractmethod
     def places(self, values: NDArray[Any]) -> NDArray[np.intp]:
