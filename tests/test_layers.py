@@ -24,7 +24,7 @@ ALLOWED = {
     "boosting": {"_process", "data", "privacy", "preprocessing", "scoring"},
     "nets": {"_process", "_disk", "data", "privacy", "preprocessing", "boosting", "adapters"},
     "ledger": {"_process", "_disk", "privacy"},
-    "search": {"_process", "_disk", "data", "privacy", "adapters", "scoring", "ledger"},
+    "search": {"_process", "_disk", "data", "privacy", "adapters", "preprocessing", "scoring", "ledger"},
     "report": {"_process", "data", "privacy", "adapters", "preprocessing", "scoring", "ledger", "search"},
     "audit": {"_process", "data", "privacy", "adapters", "scoring", "nets", "ledger", "search"},
 }

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.columns import columns_of
 from ..data.lists import objects
 from ..data.rows import ChosenRows
 from ..preprocessing import Schema
@@ -89,9 +88,7 @@ class CodedColumns:
     def codes(self, X: Any) -> Codes:
         """Codes of a table, or of chosen rows of an array, shape (n_features, n_samples)."""
         chosen = X if isinstance(X, ChosenRows) else None
-        given = columns_of(X if chosen is None else chosen.data, list(self._schema), self._schema.listed)
-        for name, column in self._schema.columns.items():
-            column.refuse(name, given[name].kind)
+        given = self._schema.read_columns(X if chosen is None else chosen.data)
         values = [given[name].values for name in self._schema]
         number = len(values[0]) if chosen is None else len(chosen)
         most = max(feature.size for feature in self.features)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from .._process import in_fixed_words
 from .._process.containment import STOPPED, TrainingStoppedError
-from ..data.columns import NoNumberError, is_frame, is_of_dask, names_of
+from ..data.columns import is_frame, is_of_dask, names_of
 from ..data.labels import as_array, column_of, numbers_of
 from ..data.persons import missing_among, name_of
 from ..errors import PrivacyError, not_once
@@ -37,7 +37,7 @@ Call = tuple[str, tuple[Any, ...]]
 #: Times that a partition is read again before the fit is given up.
 MOST_LOSSES = 5
 #: Types of errors that name columns and types alone; subclasses of other libraries may quote a record.
-OF_THE_DOOR = (ValueError, TypeError, KeyError, NoNumberError)
+OF_THE_DOOR = (ValueError, TypeError, KeyError)
 MORE_MEMORY = "Give workers more memory, or cut the table into more partitions."
 TRUSTED = (
     "{}: the workers that hold partitions, their scheduler and the connections are trusted as the caller is: exact "

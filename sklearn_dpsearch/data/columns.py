@@ -28,10 +28,10 @@ CONTAINERS = {
 }
 NEEDED = "an array of NumPy, a data frame of pandas or polars, a table of PyArrow, or a list of records is needed"
 NUMBERS = "biuf"
-
-
-class NoNumberError(ValueError, TypeError):
-    """Error for an entry that is no number: float() raises either kind."""
+NO_NUMBERS = (
+    "Found {}; numbers are needed. pandas.to_numeric(column, errors='coerce') reads each entry by itself, and "
+    "makes nan of what is no number; models with a schema take text as well."
+)
 
 
 class Given(NamedTuple):
@@ -157,7 +157,7 @@ def array_of(X: Any, name: str = "X") -> NDArray[Any]:
     Raises
     ------
     ValueError
-        For an entry of a table, or of an array of objects, that is no number: without a word about it.
+        For texts and objects in a table, and for an array of objects.
     """
     library = library_of(X)
     if library == "builtins":
@@ -166,35 +166,19 @@ def array_of(X: Any, name: str = "X") -> NDArray[Any]:
         return np.asarray(X.detach().cpu().numpy())
     if is_frame(X):
         columns = [read_column(column).values for column in columns_in(X)]
-        if len({column.dtype for column in columns}) != 1 or columns[0].dtype.kind not in NUMBERS:
-            columns = [doubles(column, name) for column in columns]
+        others = [label for label, column in zip(names_of(X) or (), columns) if column.dtype.kind not in NUMBERS]
+        if others:
+            raise ValueError(NO_NUMBERS.format(f"{name} with columns that do not hold numbers: {others}"))
+        if len({column.dtype for column in columns}) > 1:
+            with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
+                columns = [column.astype(np.float64) for column in columns]
         return np.column_stack(columns) if columns else np.empty((len(X), 0))
     if library is None and not hasattr(X, "__array__"):
         raise refused(X, name)
     found = np.asarray(X) if library in (None, "numpy") else read_column(X).values
-    return doubles(found, name) if found.dtype.kind == "O" else found
-
-
-def doubles(values: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Numbers in double precision.
-
-    Raises
-    ------
-    ValueError
-        For others, without a word about them.
-    """
-    if values.dtype.kind not in "biufOUT":
-        raise ValueError(f"Found {name} of type {values.dtype}; numbers are needed.")
-    try:
-        with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
-            return values.astype(np.float64)
-    except Exception:
-        pass
-    # outside of the handler: a chained error would quote a record
-    raise NoNumberError(
-        f"Found an entry of {name} that is no number; numbers are needed. An argument must be a real number, or a "
-        "string that says a number."
-    )
+    if found.dtype.kind == "O":
+        raise ValueError(NO_NUMBERS.format(f"{name} of objects"))
+    return found
 
 
 def typed(X: Any) -> Any:

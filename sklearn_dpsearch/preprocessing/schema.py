@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..data.columns import Given, columns_of
 from ..errors import did_you_mean
 from .columns import Choice, Column, Detail, Hashed, looks_like_ends
 from .ranges import AUTO, ENCODER, LINEAR, LOG, DateRange, NumberRange, Range
@@ -114,10 +115,19 @@ class Schema(Mapping[str, Any]):
         part.columns = MappingProxyType({name: self._of(name) for name in names})
         return part
 
-    @property
-    def listed(self) -> list[str]:
-        """Names of the columns whose values are listed."""
-        return [name for name, column in self.columns.items() if isinstance(column, Choice)]
+    def read_columns(self, X: Any) -> Mapping[str, Given]:
+        """Columns of a table.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As ``columns_of``, and for a column whose type can never fit its entry.
+        """
+        listed = [name for name, column in self.columns.items() if isinstance(column, Choice)]
+        found = columns_of(X, list(self), listed)
+        for name, column in self.columns.items():
+            column.refuse(name, found[name].kind)
+        return found
 
     def classes(self, name: str) -> list[Any]:
         """All values of a column, for ``classes=`` of a classifier."""

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from .._site import linked
-from ..data.columns import Given, columns_of, names_of
+from ..data.columns import names_of
 from .columns import Array, ColumnShape, Detail, Unit, shape_of
 from .ranges import AUTO, Range
 from .schema import MOST_SHOWN, Schema
@@ -104,7 +104,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self : object
         """
         schema = self._schema()
-        self._read(X, schema)
+        schema.read_columns(X)
         names = names_of(X)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -136,7 +136,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray of shape (at most size, n_outputs)
         """
         schema = self._schema()
-        read = [(schema.columns[name], given.values) for name, given in self._read(X, schema)]
+        read = [(schema.columns[name], given.values) for name, given in schema.read_columns(X).items()]
         width, scale, n = len(self._units(schema)), self._scale(schema), len(read[0][1])
         for start in range(0, max(n, 1), size or max(n, 1)):
             rows = slice(start, min(start + size, n) if size else n)
@@ -284,14 +284,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """The schema, checked with all other parameters."""
         validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
         return Schema.of(self.schema)
-
-    @staticmethod
-    def _read(X: Any, schema: Schema) -> Iterator[tuple[str, Given]]:
-        """Read the columns, and check that their types fit the schema."""
-        found = columns_of(X, list(schema), schema.listed)
-        for name, given in found.items():
-            schema.columns[name].refuse(name, given.kind)
-        return iter(found.items())
 
     def _units(self, schema: Schema) -> list[Unit]:
         """All outputs; repeated names are numbered, such as that of a value "unknown"."""

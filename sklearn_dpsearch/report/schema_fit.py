@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.columns import columns_of
 from ..data.persons import number_of_persons, one_of_each, persons_in
 from ..ledger import PrivacyLedger
 from ..ledger.ledger_context import ledger_here
@@ -134,9 +133,7 @@ def schema_report(
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     check_neighboring(neighboring)
     known = Schema.of(schema)
-    found = columns_of(X, list(known), known.listed)
-    for name, column in known.columns.items():
-        column.refuse(name, found[name].kind)
+    found = known.read_columns(X)
     number = len(next(iter(found.values())).values)
     persons = np.arange(number) if groups is None else persons_in(groups, number)
     if neighboring != "add_remove":

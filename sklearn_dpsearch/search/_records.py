@@ -12,6 +12,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
+from ..adapters.adapter import is_ours
 from ..data.columns import frame_of, is_data_set, is_frame, library_of, read_column, refused
 from ..data.labels import targets_like
 from ..data.lists import numbers_in, objects_in
@@ -61,6 +62,12 @@ def columns_read(estimator: Any) -> list[str]:
     parts = [estimator, *estimator.get_params(deep=True).values()]
     readers = [part for part in parts if not isinstance(part, type) and callable(getattr(part, "columns_read", None))]
     return list(dict.fromkeys(line for reader in readers for line in reader.columns_read()))
+
+
+def reads_any_record(model: Any) -> bool:
+    """Return whether no record can make a training fail: a schema reads it, and all steps are of this library."""
+    steps = steps_of(model)
+    return hasattr(steps[0], "columns_read") and all(is_ours(type(step)) for step in steps)
 
 
 # --- the door ---------------------------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ class Strategy(ABC):
             epsilon=search.epsilon,
             delta=search.delta,
             error_score=float(search.error_score),
-            notes=(*notes_of(public, seed, getattr(search, "cv", None), kept), *notes),
+            notes=(*notes_of(self.kinds, public, seed, getattr(search, "cv", None), kept), *notes),
             release=release_of(
                 type(search).__name__,
                 families.estimator,

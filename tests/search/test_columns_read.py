@@ -50,3 +50,28 @@ def test_the_encoder_of_a_pipeline_is_asked_and_no_schema_means_no_line():
     model = make_pipeline(TableEncoder({"age": (18, 90)}), NoisyCentroids())
     assert DPRandomSearchCV(model, {}, n_iter=2).dry_run().columns == ("age: number from 18 to 90",)
     assert DPRandomSearchCV(NoisyCentroids(), {}, n_iter=2).dry_run().columns == ()
+
+
+WRONG = {
+    "whole numbers that may be missing": ("job", pd.array([1, 2] * 100, dtype="Int64"), "integers in column 'job'"),
+    "text": ("age", pd.array(["18", "90"] * 100, dtype="string"), "text in column 'age'"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_search_refuses_the_columns_that_a_fit_refuses_and_spends_nothing(name):
+    column, values, told = WRONG[name]
+    table = TABLE.assign(**{column: values})
+    search = DPRandomSearchCV(boosting(), {}, n_iter=2, epsilon=1.0, delta=1e-5)
+    for model in (boosting().set_params(target_epsilon=1.0, target_delta=1e-5), search):
+        with pytest.raises(TypeError, match=told):
+            model.fit(table, TABLE["paid"])
+    assert not hasattr(search, "privacy_spent_")
+
+
+def test_only_a_model_that_a_record_may_stop_rests_on_valid_records():
+    stated = [
+        " ".join(DPRandomSearchCV(model, {}, n_iter=2, epsilon=1.0, delta=1e-5).privacy_cost(200).assumptions)
+        for model in (boosting(), NoisyCentroids(), make_pipeline(TableEncoder({"age": (18, 90)}), NoisyCentroids()))
+    ]
+    assert ["valid input" in sentences for sentences in stated] == [False, True, True]

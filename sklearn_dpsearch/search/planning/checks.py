@@ -20,9 +20,10 @@ from sklearn.utils.validation import check_consistent_length
 from ...data.columns import columns_in, is_frame, names_of
 from ...data.labels import NUMBERS, TEXT, check_kind, label_kind
 from ...data.lists import is_list
+from ...preprocessing.schema import Schema
 from ...privacy import CountDistribution, LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
-from .._records import declared_classes, how_to_wrap, kind_of, n_records, records_for, steps_of, targets_for
+from .._records import declared_classes, how_to_wrap, kind_of, n_records, parameter, records_for, steps_of, targets_for
 from .._types import Parameters, Scorer
 
 #: Mean number of runs from which a search counts as a typing error: the number of runs is never cut later.
@@ -137,6 +138,7 @@ def first_look(
         wrapped = "" if hasattr(X, "shape") else how_to_wrap(X)
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.{wrapped}")
     kind, declared = label_kind(y), declared_classes(models)
+    _check_columns(models, X)
     X, y = records_for(X, models), targets_for(y, models, declared)
     _check_records(search.estimator, name, X, tags)
     if y is not None:
@@ -157,6 +159,14 @@ def first_look(
 def _emptied(values: Any) -> Any:
     plain = isinstance(values, np.ndarray) or is_frame(values) or issparse(values)
     return values[:0] if plain else None
+
+
+def _check_columns(models: Sequence[Any], X: Any) -> None:
+    """Raise for columns whose types no schema of a first step allows."""
+    schemas = [parameter(steps_of(model)[0], "schema") for model in models if is_frame(X)]
+    for schema in schemas:
+        if schema is not None:
+            Schema.of(schema).read_columns(X[:0])
 
 
 def _check_container(values: Any, name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from ...privacy.statement.content import Release
 from ...scoring import Noise, PrivateScorer
 from ...scoring.noise_matching import matched_noise, noise_for
 from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
-from .._records import with_parameters
+from .._records import reads_any_record, with_parameters
 from .._types import InFull, Recipe, Scorer
 from .families import Families, in_full
 from .space import Space
@@ -214,9 +214,11 @@ def _rows_alone(facts: Facts, costs: Costs) -> tuple[str, ...]:
     return (ROWS_ALONE,)
 
 
-def notes_of(public: bool, random_state: int | np.random.RandomState | None, cv: object, kept: bool) -> tuple[str, ...]:
-    """Assumptions of every search's total, as plain sentences."""
-    notes = [VALID_RECORDS]
+def notes_of(
+    models: Sequence[Any], public: bool, random_state: int | np.random.RandomState | None, cv: object, kept: bool
+) -> tuple[str, ...]:
+    """Assumptions of a search's total, as plain sentences; ``models`` has one candidate of each family."""
+    notes = [] if all(map(reads_any_record, models)) else [VALID_RECORDS]
     if public:
         notes.append("The validation data X_public, y_public is public and contains none of the private records.")
     if is_taken_on_trust(cv):
