@@ -65,9 +65,9 @@ def columns_read(estimator: Any) -> list[str]:
 
 
 def reads_any_record(model: Any) -> bool:
-    """Return whether no record can make a training fail: a schema reads it, and all steps are of this library."""
+    """Return whether no record can make a training fail: all steps are of this library, and run no module of a user."""
     steps = steps_of(model)
-    return hasattr(steps[0], "columns_read") and all(is_ours(type(step)) for step in steps)
+    return all(is_ours(type(step)) for step in steps) and getattr(steps[-1], "takes_groups", False) is True
 
 
 # --- the door ---------------------------------------------------------------------------------------------------------
