@@ -79,7 +79,7 @@ INSIDE_NETS = {
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.
 INSIDE_SEARCH = {
-    "execution": {"_types", "_records", "private_process", "packed"},
+    "execution": {"_types", "_records", "private_process", "pickling"},
     "planning": {"_types", "_records"},
     "strategies": {"_types", "_records", "planning", "execution"},
 }

@@ -22,7 +22,7 @@ from ._strategy import Strategy
 from ._types import Scorer
 from .execution.clusters import connection_of
 from .execution.job import Split
-from .packed import pickled, unpickled
+from .pickling import pickled, unpickled
 from .planning.checks import FitData, first_look
 
 #: Forms of columns that are joined, by NumPy's letter for their types; all others are objects.

@@ -24,7 +24,7 @@ from ._types import Candidate
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
 from .execution.workers import in_task, is_leak, would_leak
-from .packed import pickled, unpickled
+from .pickling import pickled, unpickled
 from .planning.checks import FitData, is_per_record
 from .planning.plan import Plan
 from .private_process import imported, privately

@@ -21,7 +21,7 @@ from ..privacy import PrivacyError
 from ._records import with_parameters
 from .execution.job import NOTHING, Finished, NoModelError
 from .execution.randomness import Randomness, entropy_of
-from .packed import pickled, unpickled
+from .pickling import pickled, unpickled
 
 SEARCH = Work("search", "the secret from which candidates, their number, splits and noise follow, and finished runs")
 

@@ -38,7 +38,7 @@ from threadpoolctl import threadpool_limits
 
 from .._process import Stage, all_generators, become_private, is_private, refresh, reseed
 from ..privacy import PrivacyError
-from .packed import Packed, pickled, unpickled
+from .pickling import Packed, pickled, unpickled
 from .sandbox import confine
 
 if sys.platform != "win32":

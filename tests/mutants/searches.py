@@ -146,7 +146,7 @@ MUTANTS = {
     ),
     "generators that travel": Mutant(
         mistake="Generators in functions of scripts come to each run with the state that they have outside.",
-        file="search/packed.py",
+        file="search/pickling.py",
         old="(special := reduction(obj) or _of_skorch(obj))",
         new="(special := _of_skorch(obj))",
         tests=(f"{PROCESS}::test_each_process_draws_noise_of_its_own",),

@@ -24,7 +24,7 @@ from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, NoModelError
 from sklearn_dpsearch._process import Stage, is_private
 from sklearn_dpsearch.privacy import Fixed, PrivacyError
 from sklearn_dpsearch.search import private_process
-from sklearn_dpsearch.search.packed import Packed, pickled, unpickled
+from sklearn_dpsearch.search.pickling import Packed, pickled, unpickled
 from sklearn_dpsearch.search.private_process import (
     EndedError,
     PrivateProcess,

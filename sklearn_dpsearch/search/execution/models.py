@@ -14,7 +14,7 @@ from ...adapters.seeds import forget_seeds, seed_names
 from .. import private_process
 from .._records import rows_of, take, take_param, with_parameters
 from .._types import Candidate, Seed
-from ..packed import pickled
+from ..pickling import pickled
 from .job import Job
 from .randomness import random_state
 from .workers import LeakDetected, attempt, in_task
