@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from datetime import date
 from pathlib import Path
 
@@ -17,21 +14,13 @@ from sklearn_dpsearch.boosting.cells import WHOLE
 from sklearn_dpsearch.boosting.partitions import Kept, PartitionedRecords, Reading, is_partitioned
 from sklearn_dpsearch.privacy import PrivacyError
 
+from ..clusters import told_by
 from .models import MODELS, STARTS, TABLE
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def told():
-    """What a script that starts a cluster prints last, and all that its processes write."""
-    pytest.importorskip("distributed")
-    run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.boosting.over_partitions"],
-        capture_output=True, text=True, cwd=ROOT, timeout=550,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    return {**json.loads(run.stdout.splitlines()[-1]), "written": run.stdout + run.stderr}
+    return told_by("boosting.over_partitions")
 
 
 @pytest.mark.slow

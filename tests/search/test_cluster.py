@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
-import subprocess
 import sys
 from concurrent.futures import Future
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -22,9 +19,9 @@ from sklearn_dpsearch.search.execution import clusters
 from sklearn_dpsearch.search.execution.clusters import DaskWorkers, workplace
 from sklearn_dpsearch.search.private_process import VALUE
 
+from ..clusters import told_by
 from .toys import NoisyCentroids, two_blobs
 
-ROOT = Path(__file__).parents[2]
 #: Clusters whose workers are lost and come back: many minutes, as each run is a process there too.
 FULL = pytest.mark.skipif(os.environ.get("SKLEARN_DPSEARCH_FULL") != "1", reason="takes long: SKLEARN_DPSEARCH_FULL=1")
 #: Errors of searches that cannot succeed, by what makes them fail.
@@ -106,22 +103,11 @@ def test_a_cluster_that_grows_is_given_as_much_as_n_jobs_says():
     assert [workplace(n_jobs).number for n_jobs in (None, 1, 6)] == [1, 1, 6]
 
 
-def told_by(script, library="distributed"):
-    """What a script that starts clusters prints last, and all that its processes write."""
-    pytest.importorskip(library)
-    run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", f"tests.search.{script}"],
-        capture_output=True, text=True, cwd=ROOT, timeout=600,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout.splitlines()[-1]), run.stdout + run.stderr
-
-
 @pytest.mark.slow
 @FULL
 @pytest.mark.skipif(sys.platform != "linux", reason="counts bytes as Linux does")
 def test_a_search_on_two_worker_processes_is_the_same_search_and_sends_records_once():
-    told, _ = told_by("on_a_cluster")
+    told = told_by("search.on_a_cluster")
     all_are_the_same = dict.fromkeys(("random", "subset", "grid", "threshold", "doubling"), True)
     assert told["same"] == told["after a loss"] == all_are_the_same
     assert "ended before their tasks did" in told["given up"]
@@ -135,18 +121,18 @@ def test_a_search_on_two_worker_processes_is_the_same_search_and_sends_records_o
 @pytest.mark.slow
 @FULL
 def test_nothing_private_is_left_on_a_cluster_whatever_happens():
-    told, written = told_by("left_on_a_cluster")
+    told = told_by("search.left_on_a_cluster")
     assert told["on the disk meanwhile"]
     assert told["failures"] == FAILURES
     assert told["left"] == 0
     assert told["on the disk"] == told["in the state"] == []
-    assert not [mark for mark in SECRET if mark in written]
+    assert not [mark for mark in SECRET if mark in told["written"]]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes as Linux has them")
 def test_searches_on_ray_are_the_same_searches_and_leave_nothing_private():
-    told, written = told_by("on_ray", "ray")
+    told = told_by("search.on_ray", "ray")
     if "no cluster" in told:
         pytest.skip(f"no cluster of Ray can start here: {told['no cluster']}")
     assert told["same"] == dict.fromkeys(("random", "subset", "grid", "threshold", "doubling"), True)
@@ -155,7 +141,7 @@ def test_searches_on_ray_are_the_same_searches_and_leave_nothing_private():
     assert told["failures"] == FAILURES
     assert told["left"] == 0
     assert told["on the disk"] == []
-    assert not [mark for mark in SECRET if mark in written]
+    assert not [mark for mark in SECRET if mark in told["written"]]
 
 
 def test_ray_without_a_cluster_costs_nothing():

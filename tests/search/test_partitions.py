@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from ..clusters import told_by
 
 
 @pytest.fixture(scope="module")
 def told():
-    """What a script that starts a cluster prints last, and all that its processes write."""
-    pytest.importorskip("distributed")
-    run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.search.over_partitions"],
-        capture_output=True, text=True, cwd=ROOT, timeout=550,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout.splitlines()[-1])
+    return told_by("search.over_partitions")
 
 
 @pytest.mark.slow
