@@ -272,13 +272,6 @@ MUTANTS = {
             "nets/estimators/test_class_weights.py::test_weights_that_are_no_constants_are_refused_before_data_is_read",
         ),
     ),
-    "files of the losers": Mutant(
-        mistake="Every candidate of a search writes its parameters to a file.",
-        file="search/planning/checks.py",
-        old='        if getattr(part, "writes_files", False):\n',
-        new="        if False:\n",
-        tests=("nets/estimators/test_callbacks.py::test_candidates_of_a_search_write_no_files",),
-    ),
     "norms of a file that was": Mutant(
         mistake="Norms of records in a file are kept: of a record that grows meanwhile nothing is clipped.",
         file="nets/records.py",

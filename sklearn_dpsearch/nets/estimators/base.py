@@ -324,9 +324,6 @@ class DPSGDEstimator(BaseEstimator):
     def _before_training(self, settings: Settings, task: TrainingTask) -> None:
         """Take notes of a training that begins."""
 
-    def _after_training(self) -> None:
-        """Follow the user's wishes after a complete training."""
-
     # --- training -------------------------------------------------------------------------------------------------
 
     def _task(
@@ -420,7 +417,6 @@ class DPSGDEstimator(BaseEstimator):
                 if spent is not None:
                     self.__dict__["privacy_spent_"] = spent
             raise
-        self._after_training()
 
     def _has_progress_bar(self) -> bool:
         return False
@@ -477,7 +473,6 @@ class DPSGDEstimator(BaseEstimator):
                 for one in _train_group(group):
                     one.release()
                     fitted.add(id(one.net))
-                    one.net._after_training()
         finally:  # an interrupt too: an unfinished training is not released
             for net in models:
                 if id(net) not in fitted:

@@ -16,7 +16,7 @@ import skorch
 import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from skorch.callbacks import ProgressBar, TrainEndCheckpoint
+from skorch.callbacks import ProgressBar
 from skorch.utils import to_tensor
 
 from ...privacy import LeakingEstimatorError, PrivacyError
@@ -75,8 +75,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         Only None is allowed: validation inside of a fit would use records without noise.
     **kwargs : dict
         As in skorch: ``optimizer``, which is SGD, Adam or AdamW, ``warm_start``, ``predict_nonlinearity``; as
-        ``callbacks`` a list of ``LRScheduler`` (schedules that do not look at losses), ``Freezer``, ``ProgressBar`` and
-        ``TrainEndCheckpoint`` (all others see raw batches, and are refused).
+        ``callbacks`` a list of ``LRScheduler`` (schedules that do not look at losses), ``Freezer`` and ``ProgressBar``
+        (all others see raw batches, and are refused).
     """
 
     #: Kind of the outputs: "classes", "logits" or "numbers".
@@ -147,11 +147,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                 "number: 1.0 for accuracy, several times that for honest probabilities (docs/learn/probabilities.md)."
             )
         self._check_target()
-
-    @property
-    def writes_files(self) -> bool:
-        """Return whether a fit writes its result to files, which candidates of a search must not."""
-        return bool(callbacks.of_kind(self.callbacks, TrainEndCheckpoint))
 
     # --- skorch's own steps ----------------------------------------------------------------------------------------
 
@@ -420,9 +415,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _has_progress_bar(self) -> bool:
         return bool(callbacks.of_kind(self.callbacks, ProgressBar))
-
-    def _after_training(self) -> None:
-        callbacks.save(self)
 
 
 def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
