@@ -454,19 +454,8 @@ class DPSGDEstimator(BaseEstimator):
         -------
         list
             Each net fitted, or None for a net that failed. Results equal those of fitting one after the other; it is
-            faster, and shows no progress.
-
-        Raises
-        ------
-        PrivacyError
-            For a net with ``checkpoint``, which is for one training of one net.
+            faster, shows no progress, and uses no ``checkpoint``.
         """
-        given = [net.checkpoint for net in models if net.checkpoint is not None]
-        if given:
-            raise PrivacyError(
-                f"Found checkpoint={str(given[0])!r} on a net that is trained together with others; a checkpoint is "
-                "for one training of one net. Set checkpoint=None."
-            )
         fitted: set[int] = set()
         try:
             for group in _groups(models, X, y):

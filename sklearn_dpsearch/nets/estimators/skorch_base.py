@@ -90,8 +90,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         "lr_factor": [Interval(numbers.Real, 0, None, closed="neither")],
     }
 
-    _prefixes = ("module", "criterion", "optimizer", "callbacks", "iterator_valid", "dataset")
-
     def __init__(
         self, module: Any, *, criterion: Any, lr: StepSize = "auto", lr_factor: float = 1.0, engine: str = "auto",
         train_split: Any = None, **kwargs: Any,
@@ -114,15 +112,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return tags
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; unknown ones are an error at once."""
-        known = set(self.get_params(deep=False))
-        for name in params:
-            prefix = name.partition("__")[0]
-            if name not in known and (prefix == name or prefix not in self._prefixes):
-                raise ValueError(
-                    f"Invalid parameter {name!r} for estimator {type(self).__name__}. Valid parameters are: "
-                    f"{sorted(known)}, and those that start with one of {[f'{owner}__' for owner in self._prefixes]}."
-                )
+        """Set parameters as skorch does."""
         if "callbacks" in params:  # skorch's own way needs an existing one
             self.callbacks = params.pop("callbacks")
         super().set_params(**params)
@@ -140,7 +130,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         callbacks.schedulers(self.callbacks)
         check_known(self.optimizer, self.get_params_for("optimizer"))
         losses.check_fits(self.criterion, self.outputs)
-        check_keywords(self.module, self.get_params_for("module"))
         if self.max_grad_norm == "rule":
             raise ValueError(
                 "Found max_grad_norm='rule' for a module of one's own, whose gradients have no known bound. Give a "
@@ -425,21 +414,6 @@ def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., Non
     others = named.pop("kwargs")
     vars(constructor)["__signature__"] = inspect.Signature([*named.values(), others])
     return constructor
-
-
-def check_keywords(owner: torch.nn.Module | Callable[..., torch.nn.Module], keywords: Mapping[str, Any]) -> None:
-    """Raise for a misspelt argument of a module, before any data is read."""
-    target: Any = type(owner) if isinstance(owner, torch.nn.Module) else owner
-    try:
-        accepted = inspect.signature(target).parameters
-    except (TypeError, ValueError):
-        return
-    unknown = sorted(set(keywords) - set(accepted))
-    if unknown and not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in accepted.values()):
-        raise ValueError(
-            f"Found {[f'module__{name}' for name in unknown]}, which {target.__name__} does not take; it takes "
-            f"{[f'module__{name}' for name in accepted]}."
-        )
 
 
 def in_single_precision(module: torch.nn.Module) -> None:
