@@ -307,13 +307,6 @@ MUTANTS = {
         new="    def infer(",
         tests=("nets/estimators/test_skorch_nets.py::test_skorchs_own_steps_train_nothing",),
     ),
-    "a file that changes after its digest": Mutant(
-        mistake="Records are compared before the training alone, and read afterwards.",
-        file="nets/resuming.py",
-        old="        if list(records) != self._records:\n",
-        new="        if False:\n",
-        tests=("nets/test_memory_mapped.py::test_with_a_checkpoint_a_file_that_changes_meanwhile_releases_nothing",),
-    ),
     "one of two models is paid for": Mutant(
         mistake="The mean of a net and of boosting states the guarantee of the net alone.",
         file="nets/estimators/ensembles.py",

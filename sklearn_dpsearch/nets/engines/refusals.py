@@ -68,20 +68,13 @@ def refuse(module: nn.Module) -> None:
     Raises
     ------
     LeakingEstimatorError
-        For statistics over a batch, compiled, distributed and lazy modules, and for parameters or buffers of a type of
-        one's own.
+        For statistics over a batch, and for compiled, distributed and lazy modules.
     """
     for name, layer in module.named_modules():
         for applies, found, remedy in KINDS:
             if applies(layer):
                 where = f"Layer {name!r} ({type(layer).__name__})" if name else type(layer).__name__
                 raise LeakingEstimatorError(f"{where} {found}. {remedy}.")
-    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
-        if type(tensor) not in (torch.Tensor, nn.Parameter):
-            raise LeakingEstimatorError(
-                f"Found {name!r} of type {type(tensor).__name__}: the operations of a subclass of Tensor are its own, "
-                "and may see several records at once. Make it an nn.Parameter, or a plain tensor."
-            )
 
 
 #: Attributes in which PyTorch keeps hooks of one module, and of all.

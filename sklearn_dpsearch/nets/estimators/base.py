@@ -28,7 +28,7 @@ from ...privacy.mechanisms.release_sum import is_listened_to
 from ...privacy.spent import PrivacySpent
 from ..optimizers import Memory, Table, UpdateRule, on_cpu
 from ..randomness import Seed, mixed, sequence
-from ..records import MappedRecords, ReadRecords, Records
+from ..records import ReadRecords, Records
 from ..resuming import TrainingCheckpoint, checkpoint_in, digest, text_of, words_of
 from ..stack import TrainingTask
 from ..torch_settings import device_of
@@ -404,8 +404,6 @@ class DPSGDEstimator(BaseEstimator):
                     with speaking(type(self).__name__, bool(self.verbose) or self._has_progress_bar()) as tell:
                         work = partial(train, one.task, records, max_physical_batch=most, tell=tell)
                         in_fixed_words(type(self).__name__, work)
-                    if checkpoint is not None and isinstance(one.given, MappedRecords):
-                        checkpoint.confirm(one.given.digests())
                 one.release()
                 if checkpoint is not None:
                     checkpoint.keep(one.task)

@@ -167,11 +167,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def initialize_criterion(self) -> Self:
         """Make the user's criterion with summed losses: an average would divide by a private number."""
         super().initialize_criterion()
-        if not isinstance(self.criterion_, torch.nn.Module):
-            raise ValueError(
-                f"Found criterion {self.criterion!r}, which makes a {type(self.criterion_).__name__}; a "
-                "torch.nn.Module is needed. Put the function into the forward of one."
-            )
         if any(True for _ in self.criterion_.parameters()):
             raise ValueError(
                 f"Found parameters in criterion {type(self.criterion_).__name__}: they would be trained without "
