@@ -104,17 +104,10 @@ class StackedSGD(Stepper):
             if not self.state:  # as in PyTorch: the first gradient is not damped
                 self.state = [moved.clone()]
             else:
-                self.state[0].mul_(momentum).add_(moved * self._undamped(t))
+                undamped = 1.0 - self.rates("dampening", t) * (momentum != 0)  # nets without momentum have none
+                self.state[0].mul_(momentum).add_(moved * undamped)
             moved = moved + self.state[0] * momentum if self.flag else self.state[0]
         _subtract(weights, moved, self.rates("lr", t))
-
-    def _undamped(self, t: int) -> Any:
-        """1 − dampening; nets without momentum have none."""
-        dampening = self.rates("dampening", t)
-        momentum = self.rates("momentum", t)
-        if isinstance(momentum, float):
-            return 1.0 - dampening if momentum else 1.0
-        return 1.0 - dampening * (momentum != 0)
 
 
 class StackedAdam(Stepper):

@@ -154,9 +154,8 @@ class DPSGDEstimator(BaseEstimator):
     @property
     def privacy_parameters(self) -> tuple[str, ...]:
         """Names of the constructor arguments on which the guarantee depends."""
-        if self.target_mu is not None:  # the noise is calibrated to it, for every rate and number of steps
-            return (*NOISE, "neighboring")
-        return (*NOISE, "neighboring", *RATES)
+        # To target_mu the noise is calibrated for every rate and number of steps.
+        return (*NOISE, "neighboring", *(RATES if self.target_mu is None else ()))
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
         """Guarantee of one ``fit``; no data is needed.
@@ -317,9 +316,9 @@ class DPSGDEstimator(BaseEstimator):
     def _update(self) -> UpdateRule:
         """Rule of the optimizer."""
 
-    @abstractmethod
     def _schedule(self, settings: Settings) -> Table:
         """Hyperparameters that change from step to step."""
+        return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 
     def _before_training(self, settings: Settings, task: TrainingTask) -> None:
         """Take notes of a training that begins."""
