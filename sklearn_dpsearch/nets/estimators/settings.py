@@ -73,15 +73,14 @@ class Settings:
     def noise(self) -> float:
         """The noise multiplier, as given or as calibrated."""
         if self.noise_multiplier is not None:
-            return float(self.noise_multiplier)
+            return self.noise_multiplier
         if self.target_mu is not None:
-            return noise_multiplier_under(
-                float(self.target_mu), self.sample_rate, self.steps, neighboring=self.neighboring
-            )
+            return noise_multiplier_under(self.target_mu, self.sample_rate, self.steps, neighboring=self.neighboring)
         assert self.target_epsilon is not None
         assert self.target_delta is not None
-        epsilon, delta = float(self.target_epsilon), float(self.target_delta)
-        return noise_multiplier_for(epsilon, delta, self.sample_rate, self.steps, self.neighboring)
+        return noise_multiplier_for(
+            self.target_epsilon, self.target_delta, self.sample_rate, self.steps, self.neighboring
+        )
 
 
 @functools.lru_cache(maxsize=1024)  # the guarantee is computed before, in and after each fit
