@@ -90,6 +90,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         "lr_factor": [Interval(numbers.Real, 0, None, closed="neither")],
     }
 
+    _prefixes = ("module", "criterion", "optimizer", "callbacks", "iterator_valid", "dataset")
+
     def __init__(
         self, module: Any, *, criterion: Any, lr: StepSize = "auto", lr_factor: float = 1.0, engine: str = "auto",
         train_split: Any = None, **kwargs: Any,
@@ -112,7 +114,15 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return tags
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters as skorch does."""
+        """Set parameters; unknown ones are an error at once."""
+        known = set(self.get_params(deep=False))
+        for name in params:
+            prefix = name.partition("__")[0]
+            if name not in known and (prefix == name or prefix not in self._prefixes):
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {type(self).__name__}. Valid parameters are: "
+                    f"{sorted(known)}, and those that start with one of {[f'{owner}__' for owner in self._prefixes]}."
+                )
         if "callbacks" in params:  # skorch's own way needs an existing one
             self.callbacks = params.pop("callbacks")
         super().set_params(**params)
@@ -130,6 +140,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         callbacks.schedulers(self.callbacks)
         check_known(self.optimizer, self.get_params_for("optimizer"))
         losses.check_fits(self.criterion, self.outputs)
+        check_keywords(self.module, self.get_params_for("module"))
         if self.max_grad_norm == "rule":
             raise ValueError(
                 "Found max_grad_norm='rule' for a module of one's own, whose gradients have no known bound. Give a "
@@ -140,12 +151,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     # --- skorch's own steps ----------------------------------------------------------------------------------------
 
     def initialize(self) -> Self:
-        """Initialize as skorch does, in silence. Later changes of the parameters from outside are noticed."""
-        verbose, self.verbose = self.verbose, 0  # of ours: steps alone are shown
-        try:
-            super().initialize()
-        finally:
-            self.verbose = verbose
+        """Initialize as skorch does. Later changes of the parameters from outside are noticed."""
+        super().initialize()
         self.__dict__.pop("optimizer_memory_", None)
         cost.remember(self)
         return self
@@ -186,12 +193,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
         """Batches for prediction; training draws its own."""
-        size = self.batch_size
-        self.batch_size = PREDICTED  # loaders need a whole number; the expected batch size may be a fraction
-        try:
-            return super().get_iterator(dataset, training=False)
-        finally:
-            self.batch_size = size
+        return self.iterator_valid(dataset, **{"batch_size": PREDICTED, **self.get_params_for("iterator_valid")})
 
     @torch.no_grad()
     def infer(self, x: Any, **params: Any) -> Any:
@@ -409,6 +411,21 @@ def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., Non
     others = named.pop("kwargs")
     vars(constructor)["__signature__"] = inspect.Signature([*named.values(), others])
     return constructor
+
+
+def check_keywords(owner: torch.nn.Module | Callable[..., torch.nn.Module], keywords: Mapping[str, Any]) -> None:
+    """Raise for a misspelt argument of a module, before any data is read."""
+    target: Any = type(owner) if isinstance(owner, torch.nn.Module) else owner
+    try:
+        accepted = inspect.signature(target).parameters
+    except (TypeError, ValueError):
+        return
+    unknown = sorted(set(keywords) - set(accepted))
+    if unknown and not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in accepted.values()):
+        raise ValueError(
+            f"Found {[f'module__{name}' for name in unknown]}, which {target.__name__} does not take; it takes "
+            f"{[f'module__{name}' for name in accepted]}."
+        )
 
 
 def in_single_precision(module: torch.nn.Module) -> None:

@@ -55,7 +55,7 @@ def test_misspelt_parameters_are_errors_at_once():
         net().set_params(epsilonn=1.0)
     with pytest.raises(TypeError, match="Unknown: noise_mult; noise_multiplier is meant"):
         net(noise_mult=1.0)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'widht'"):
+    with pytest.raises(ValueError, match="module__widht.*it takes"):
         net(module__widht=3).fit(Untouchable(), Untouchable())
 
 
