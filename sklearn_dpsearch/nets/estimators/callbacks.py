@@ -11,7 +11,6 @@ from torch import nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ...privacy import LeakingEstimatorError
-from ..optimizers import Scheduler
 
 
 def of_kind(given: Any, kind: type) -> list[Any]:
@@ -26,13 +25,6 @@ def of_kind(given: Any, kind: type) -> list[Any]:
     for callback in found:
         _check(callback)
     return [one for one in found if type(one) is kind]
-
-
-def schedulers(given: Any) -> list[Scheduler]:
-    """Schedules of the learning rate, among the callbacks of a net."""
-    return [
-        Scheduler(one._get_policy_cls(), one.kwargs, one.step_every == "batch") for one in of_kind(given, LRScheduler)
-    ]
 
 
 def _alone(given: Any) -> Any:

@@ -16,7 +16,7 @@ import skorch
 import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from skorch.callbacks import ProgressBar
+from skorch.callbacks import LRScheduler, ProgressBar
 from skorch.utils import to_tensor
 
 from ...privacy import LeakingEstimatorError, PrivacyError
@@ -137,7 +137,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                     f"Found {name}={getattr(self, name)!r}; only {name}={only!r} is possible: validation inside of a "
                     "fit, and what it prints, would use records without noise. Validate in a search, or on public data."
                 )
-        callbacks.schedulers(self.callbacks)
+        callbacks.of_kind(self.callbacks, LRScheduler)
         check_known(self.optimizer, self.get_params_for("optimizer"))
         losses.check_fits(self.criterion, self.outputs)
         check_keywords(self.module, self.get_params_for("module"))
@@ -360,7 +360,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _decay(self, settings: Settings) -> list[float]:
         """Shares of a derived step size: falling, unless a schedule is given."""
-        own = self.lr != "auto" or "optimizer__lr" in vars(self) or callbacks.schedulers(self.callbacks)
+        own = self.lr != "auto" or "optimizer__lr" in vars(self) or callbacks.of_kind(self.callbacks, LRScheduler)
         return step_size.shares("constant" if own else "linear", settings.steps)
 
     def get_params_for_optimizer(self, prefix: str, named_parameters: Any, **kwargs: Any) -> Any:
@@ -394,7 +394,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return UpdateRule.of(self._optimizer())
 
     def _schedule(self, settings: Settings) -> Table:
-        schedulers, per_epoch = callbacks.schedulers(self.callbacks), max(1, round(1 / settings.sample_rate))
+        schedulers, per_epoch = callbacks.of_kind(self.callbacks, LRScheduler), max(1, round(1 / settings.sample_rate))
         if schedulers:
             return table_of(self._optimizer(), schedulers, settings.steps, per_epoch)
         return super()._schedule(settings)
