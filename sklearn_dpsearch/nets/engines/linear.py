@@ -176,11 +176,7 @@ def structure(module: nn.Module) -> Hashable | None:
     if not own or len({id(p) for p in own}) < len(own) or any(p.dtype is not torch.float32 for p in own):
         return None  # no parameters, used twice, or of another type
     return tuple(
-        (
-            type(layer).__name__,
-            repr(sorted(operations.attributes(layer).items())),
-            *((tuple(p.shape), p.requires_grad) for p in layer.parameters()),
-        )
+        (operations.signature_of(layer), *((tuple(p.shape), p.requires_grad) for p in layer.parameters()))
         for layer in layers
     )
 
