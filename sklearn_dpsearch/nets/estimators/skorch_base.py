@@ -151,8 +151,12 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     # --- skorch's own steps ----------------------------------------------------------------------------------------
 
     def initialize(self) -> Self:
-        """Initialize as skorch does. Later changes of the parameters from outside are noticed."""
-        super().initialize()
+        """Initialize as skorch does, in silence. Later changes of the parameters from outside are noticed."""
+        verbose, self.verbose = self.verbose, 0  # of ours: steps alone are shown
+        try:
+            super().initialize()
+        finally:
+            self.verbose = verbose
         self.__dict__.pop("optimizer_memory_", None)
         cost.remember(self)
         return self

@@ -90,3 +90,5 @@ def test_a_progress_bar_shows_the_steps_of_a_public_number_and_nothing_else(caps
     assert re.fullmatch(r"(\[DPNeuralNetClassifier\] training: \d+ of 12\n)+", told.err)
     net(verbose=0).fit(X, y)
     assert capsys.readouterr().err == ""
+    net(verbose=1).fit(X, y).fit(X, y)
+    assert capsys.readouterr().out == ""
