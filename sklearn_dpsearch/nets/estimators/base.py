@@ -316,9 +316,9 @@ class DPSGDEstimator(BaseEstimator):
     def _update(self) -> UpdateRule:
         """Rule of the optimizer."""
 
+    @abstractmethod
     def _schedule(self, settings: Settings) -> Table:
         """Hyperparameters that change from step to step."""
-        return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 
     def _before_training(self, settings: Settings, task: TrainingTask) -> None:
         """Take notes of a training that begins."""

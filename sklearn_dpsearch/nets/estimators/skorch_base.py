@@ -401,7 +401,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         schedulers, per_epoch = callbacks.of_kind(self.callbacks, LRScheduler), max(1, round(1 / settings.sample_rate))
         if schedulers:
             return table_of(self._optimizer(), schedulers, settings.steps, per_epoch)
-        return super()._schedule(settings)
+        return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 
     def _has_progress_bar(self) -> bool:
         return bool(callbacks.of_kind(self.callbacks, ProgressBar))

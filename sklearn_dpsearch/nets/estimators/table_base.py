@@ -20,7 +20,7 @@ from torch import nn
 
 from ...data.labels import ClassWeights, check_kind, class_weights, classes_in, label_kind, targets_in
 from ...preprocessing import TableEncoder
-from ..optimizers import UpdateRule
+from ..optimizers import Table, UpdateRule
 from ..randomness import sequence
 from ..records import Records, label_targets
 from ..sampling import RecordsOfPersons
@@ -230,6 +230,9 @@ class TableNet(DPSGDEstimator):
         if self._uses_sgd():
             return UpdateRule.sgd(lr=self.learning_rate_init_, momentum=self.momentum, weight_decay=self.alpha)
         return UpdateRule.adam(lr=self.learning_rate_init_, weight_decay=self.alpha, decoupled=self.solver == "adamw")
+
+    def _schedule(self, settings: Settings) -> Table:
+        return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 
     def _around(self, grid: bool) -> dict[str, Any]:
         own_layers = layers.space(self.hidden_layer_sizes) if hasattr(self, "hidden_layer_sizes") else {}
