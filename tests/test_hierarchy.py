@@ -46,7 +46,6 @@ DEFAULTS = {
     "ProtocolAdapter": {"recognises"},
     # further checks and sentences, after those of all
     "GradientBoosting": {"_check_arguments", "privacy_assumptions"},
-    "_Number": {"is_satisfied_by"},
 }
 
 

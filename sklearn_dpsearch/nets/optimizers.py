@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map
@@ -104,17 +104,10 @@ class StackedSGD(Stepper):
             if not self.state:  # as in PyTorch: the first gradient is not damped
                 self.state = [moved.clone()]
             else:
-                self.state[0].mul_(momentum).add_(moved * self._undamped(t))
+                undamped = 1.0 - self.rates("dampening", t) * (momentum != 0)  # nets without momentum have none
+                self.state[0].mul_(momentum).add_(moved * undamped)
             moved = moved + self.state[0] * momentum if self.flag else self.state[0]
         _subtract(weights, moved, self.rates("lr", t))
-
-    def _undamped(self, t: int) -> Any:
-        """1 − dampening; nets without momentum have none."""
-        dampening = self.rates("dampening", t)
-        momentum = self.rates("momentum", t)
-        if isinstance(momentum, float):
-            return 1.0 - dampening if momentum else 1.0
-        return 1.0 - dampening * (momentum != 0)
 
 
 class StackedAdam(Stepper):
@@ -224,24 +217,14 @@ def _subtract(weights: torch.Tensor, moved: torch.Tensor, rate: float | torch.Te
 CHANGED = ("lr", "momentum", "betas")
 
 
-class Scheduler(NamedTuple):
-    """One of PyTorch's learning-rate schedulers: its class, its arguments, and whether it steps after every batch."""
-
-    policy: Callable[..., Any]
-    arguments: dict[str, Any]
-    every_batch: bool
-
-
-def table_of(
-    optimizer: torch.optim.Optimizer, schedulers: Sequence[Scheduler], steps: int, steps_per_epoch: int
-) -> Table:
+def table_of(optimizer: torch.optim.Optimizer, schedulers: Sequence[Any], steps: int, steps_per_epoch: int) -> Table:
     """Run schedulers without training, and note their values.
 
     Parameters
     ----------
     optimizer : Optimizer
         Left as found.
-    schedulers : sequence of Scheduler
+    schedulers : sequence of skorch.callbacks.LRScheduler
     steps, steps_per_epoch : int
 
     Returns
@@ -249,18 +232,16 @@ def table_of(
     dict
         Name of a hyperparameter ↦ its value at each step, for those that change.
     """
-    if not schedulers:
-        return {}
     (group,) = optimizer.param_groups
     before, names = dict(group), [name for name in CHANGED if name in group]
     rows: dict[str, list[Any]] = {name: [] for name in names}
     with without_warnings():  # "step of the optimizer was not called": it is not called on purpose
-        running = [(policy(optimizer, **arguments), every) for policy, arguments, every in schedulers]
+        running = [(one._get_policy_cls()(optimizer, **one.kwargs), one.step_every) for one in schedulers]
         for t in range(steps):
             for name in names:
                 rows[name].append(group[name])
-            for scheduler, every_batch in running:
-                if every_batch or (t + 1) % steps_per_epoch == 0:
+            for scheduler, step_every in running:
+                if step_every == "batch" or (t + 1) % steps_per_epoch == 0:
                     scheduler.step()
     group.clear()
     group.update(before)

@@ -21,7 +21,6 @@ from torch import nn
 from .._disk import store
 from .._disk.secret_folder import Work
 from .._disk.store import Marks, Store, shown
-from ..privacy import PrivacyError
 from .engines.operations import attributes
 from .randomness import sequence
 from .records import Records
@@ -29,10 +28,6 @@ from .stack import TrainingTask
 from .torch_settings import threads
 
 TRAINING = Work("training", "its initial parameters, and the seed of its batches and noise")
-CHANGED = (
-    "Found that the file of records has changed since the training in {folder} began. The same noise must never meet "
-    "other records, so nothing is released. Put the file back as it was, and call fit again."
-)
 
 
 class TrainingCheckpoint:
@@ -50,7 +45,7 @@ class TrainingCheckpoint:
         self, task: TrainingTask, arguments: Mapping[str, Any], records: Sequence[str], start: str
     ) -> TrainingTask:
         """Identify this training, and return it: done again, it has its original seed and initial parameters."""
-        self._records, found = list(records), marks(task, arguments, records, start)
+        found = marks(task, arguments, records, start)
         release = self.store.released(found)
         if release is not None:
             self.released = loaded(release)
@@ -63,11 +58,6 @@ class TrainingCheckpoint:
         drawn = {"entropy": seed.entropy, "spawn_key": seed.spawn_key, "pool_size": seed.pool_size}
         self.store.begin(stored({"threads": self.threads, "seed": drawn, "start": task.module.state_dict()}))
         return replace(task, seed=seed)
-
-    def confirm(self, records: Sequence[str]) -> None:
-        """Raise a PrivacyError if records that stay in a file have changed since the beginning."""
-        if list(records) != self._records:
-            raise PrivacyError(CHANGED.format(folder=self.store.path))
 
     def give_back(self, task: TrainingTask) -> None:
         """Put the earlier release of the same training into a task, instead of training."""

@@ -164,11 +164,8 @@ class Stack:
 
     def _step(self, batches: torch.Tensor, t: int) -> None:
         """Noise once, clipped sums over the batches, chunk by chunk, division by a constant, optimizer."""
-        if self.noisy:
-            # Noise first: the sums are added to it, in double precision, so that rounding to single comes after noise.
-            fill_normals(self.secrets, self.scales, self.sums)
-        else:
-            self.sums.zero_()
+        # Noise first: the sums are added to it, in double precision, so that rounding to single comes after noise.
+        fill_normals(self.secrets, self.scales, self.sums)
         noise = self.sums.clone() if is_listened_to() else None
         for chunk in batches.split(self.width, dim=1):
             self._add(chunk)
@@ -220,7 +217,6 @@ class Stack:
         """Room for the noisy sums, and the constants of each net as columns."""
         self.gradients = torch.empty_like(self.trained)
         self.sums = torch.empty_like(self.trained, dtype=torch.float64)
-        self.noisy = any(task.noise_multiplier for task in self.tasks)
         self.norms = self._column([task.max_grad_norm for task in self.tasks]).float()
         rows = [batches.rows for batches in self.batches]
         self.scales = [noise_scale(task, own) for task, own in zip(self.tasks, rows)]

@@ -62,10 +62,7 @@ def _to_exact_arithmetic() -> Callable[[], None]:
         except RuntimeError:  # PyTorch refuses to say after its newer switches were used
             undo.callback(torch.set_float32_matmul_precision, "highest")
         torch.set_float32_matmul_precision("highest")
-        undo.callback(
-            torch.autograd.set_detect_anomaly, torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
-        )
-        torch.autograd.set_detect_anomaly(False)
+        undo.enter_context(torch.autograd.set_detect_anomaly(False))
         return undo.pop_all().close
 
 

@@ -129,27 +129,6 @@ def test_a_checkpoint_knows_records_in_a_file_again(in_file, tmp_path, monkeypat
     assert same(net, trained("logistic", X, y))
 
 
-@pytest.mark.parametrize("when", [0, 7])
-def test_with_a_checkpoint_a_file_that_changes_meanwhile_releases_nothing(when, in_file, tmp_path, monkeypatch):
-    """Also before a batch is read: the digest is that of the beginning."""
-    net, y = fresh("logistic")
-    net.set_params(checkpoint=tmp_path / "checkpoint")
-    stays, step, steps = in_file(X), Stack._step, []
-
-    def changed(stack, *given):
-        if len(steps) == when:
-            np.load(tmp_path / "x.npy", mmap_mode="r+")[7] *= -0.5
-        steps.append(1)
-        step(stack, *given)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Stack, "_step", changed)
-        with pytest.raises(PrivacyError, match=r"(?s)has changed since.*Put the file back"):
-            net.fit(stays, y)
-    assert not hasattr(net, "module_")
-    net.fit(in_file(X), y)  # put back
-
-
 def test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read(in_file, tmp_path, monkeypatch):
     stays, step, sums = in_file(np.full((500, 5), 1e-3, np.float32)), Stack._step, []
 

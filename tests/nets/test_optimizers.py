@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 pytest.importorskip("skorch")
 
 import torch
-from skorch.callbacks import Freezer
+from skorch.callbacks import Freezer, LRScheduler
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, StepLR
 
@@ -180,7 +180,8 @@ def followed(kind, arguments, make, scheduled, steps, per_epoch, every_batch):
 def test_tables_are_what_pytorchs_schedulers_do(make, scheduled, kind, arguments, every_batch):
     optimizer = kind(mlp().parameters(), **arguments)
     before = copy.deepcopy(optimizer.state_dict())
-    table = table_of(optimizer, [(make, scheduled, every_batch)], 20, 3)
+    schedule = LRScheduler(make, step_every="batch" if every_batch else "epoch", **scheduled)
+    table = table_of(optimizer, [schedule], 20, 3)
     assert optimizer.state_dict()["param_groups"][0].items() >= before["param_groups"][0].items()
     expected = followed(kind, arguments, make, scheduled, 20, 3, every_batch)
     assert "lr" in table

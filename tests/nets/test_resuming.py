@@ -179,12 +179,6 @@ def test_clones_copies_and_pickles_carry_the_name_of_the_folder_and_nothing_of_i
     assert {name for name in vars(other) if "checkpoint" in name} == {"checkpoint"}
 
 
-def test_nets_that_train_together_have_no_checkpoint(tmp_path):
-    with pytest.raises(PrivacyError, match="(?s)trained together.*checkpoint=None"):
-        DPMLPClassifier.fit_together([table_net(), table_net(checkpoint=tmp_path / "c")], X, y)
-    assert not (tmp_path / "c").exists()
-
-
 # --- the same training, and no other ----------------------------------------------------------------------------------
 
 

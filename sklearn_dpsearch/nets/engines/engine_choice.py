@@ -121,9 +121,7 @@ def outputs_of(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
 
 def _signature(criterion: nn.Module) -> tuple[Hashable, ...]:
     """Type, attributes and weights of a known criterion, and of one inside of it."""
-    kinds = [
-        (type(inner).__name__, repr(sorted(operations.attributes(inner).items()))) for inner in criterion.modules()
-    ]
+    kinds = map(operations.signature_of, criterion.modules())
     return (*kinds, *(weights.detach().cpu().numpy().tobytes() for weights in criterion.buffers()))
 
 

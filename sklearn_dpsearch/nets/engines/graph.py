@@ -271,10 +271,7 @@ def _is_apart(runnable: fx.GraphModule, used: list[nn.Module]) -> bool:
 
 def _signature(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module]) -> tuple[Any, ...]:
     """Signature of a graph: operations with constants, attributes of layers, shapes, flags and buffers."""
-    own = [
-        (type(layer).__name__, layer.extra_repr(), repr(sorted(operations.attributes(layer).items())))
-        for layer in layers.values()
-    ]
+    own = [(layer.extra_repr(), operations.signature_of(layer)) for layer in layers.values()]
     parameters = [(name, tuple(p.shape), p.requires_grad) for name, p in runnable.named_parameters()]
     buffers = [(name, buffer.detach().cpu().numpy().tobytes()) for name, buffer in runnable.named_buffers()]
     return (str(runnable.graph), tuple(own), tuple(parameters), tuple(buffers))

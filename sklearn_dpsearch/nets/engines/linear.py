@@ -72,23 +72,15 @@ class LinearEngine(Engine):
             parameter.data.fill_(torch.nan)  # not those in training: of no use outside of their layers
 
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
+        self._all, piece = sums, torch.zeros_like(trained)  # zero where no layer writes
+        self._piece_of_all = piece
+        stored = {name: self.layout.view(name, trained, frozen) for name in self.layout.entries}
+        summed = {name: self.layout.view(name, piece, piece) for name in self.layout.names(trained=True)}
         names = [[f"{name}.{end}" if name else end for end in ("weight", "bias")] for name, _ in self.layers]
-
-        def views(storage: torch.Tensor, kinds: tuple[bool, ...]) -> list[list[torch.Tensor | None]]:
-            """Weight and bias of each layer as views of flat storage, trained or frozen."""
-
-            def view(name: str) -> torch.Tensor | None:
-                entry = self.layout.entries.get(name)
-                return self.layout.view(name, storage, frozen) if entry and entry.is_trained in kinds else None
-
-            return [[view(name) for name in pair] for pair in names]
-
-        stored = views(trained, (True, False))
-        self._weights = [weight for weight, _ in stored]
-        self._turned = [None if weight is None else weight.mT for weight, _ in stored]
-        self._biases = [None if bias is None else bias.unsqueeze(1) for _, bias in stored]
-        self._all, self._piece_of_all = sums, torch.zeros_like(trained)  # zero where no layer writes
-        self._pieces = views(self._piece_of_all, (True,))
+        self._weights = [stored[weight] for weight, _ in names]
+        self._turned = [weight.mT for weight in self._weights]
+        self._biases = [stored[bias].unsqueeze(1) if bias in stored else None for _, bias in names]
+        self._pieces = [[summed.get(name) for name in pair] for pair in names]
         # 1 for trained parameters: frozen ones do not count in the clipped norm.
         present = torch.tensor([[view is not None for view in pair] for pair in self._pieces], dtype=torch.float64)
         self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
@@ -165,7 +157,6 @@ class LinearEngine(Engine):
     def _affine(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
         """Layer number ``i`` of every net, on inputs of shape (M, B, in)."""
         turned, bias = self._turned[i], self._biases[i]
-        assert turned is not None
         return torch.bmm(inputs, turned) if bias is None else torch.baddbmm(bias, inputs, turned)
 
 
@@ -185,11 +176,7 @@ def structure(module: nn.Module) -> Hashable | None:
     if not own or len({id(p) for p in own}) < len(own) or any(p.dtype is not torch.float32 for p in own):
         return None  # no parameters, used twice, or of another type
     return tuple(
-        (
-            type(layer).__name__,
-            repr(sorted(operations.attributes(layer).items())),
-            *((tuple(p.shape), p.requires_grad) for p in layer.parameters()),
-        )
+        (operations.signature_of(layer), *((tuple(p.shape), p.requires_grad) for p in layer.parameters()))
         for layer in layers
     )
 

@@ -162,3 +162,8 @@ def is_random(target: Callable[..., Any] | str, layer: nn.Module | None = None) 
 def attributes(layer: nn.Module) -> dict[str, Any]:
     """Constants that a layer, or a criterion, was made with."""
     return {name: value for name, value in vars(layer).items() if type(value) in (*PLAIN, tuple)}
+
+
+def signature_of(layer: nn.Module) -> tuple[str, str]:
+    """Type and constants of a layer, or a criterion, to compare."""
+    return type(layer).__name__, repr(sorted(attributes(layer).items()))

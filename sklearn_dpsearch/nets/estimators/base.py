@@ -28,7 +28,7 @@ from ...privacy.mechanisms.release_sum import is_listened_to
 from ...privacy.spent import PrivacySpent
 from ..optimizers import Memory, Table, UpdateRule, on_cpu
 from ..randomness import Seed, mixed, sequence
-from ..records import MappedRecords, ReadRecords, Records
+from ..records import ReadRecords, Records
 from ..resuming import TrainingCheckpoint, checkpoint_in, digest, text_of, words_of
 from ..stack import TrainingTask
 from ..torch_settings import device_of
@@ -154,9 +154,8 @@ class DPSGDEstimator(BaseEstimator):
     @property
     def privacy_parameters(self) -> tuple[str, ...]:
         """Names of the constructor arguments on which the guarantee depends."""
-        if self.target_mu is not None:  # the noise is calibrated to it, for every rate and number of steps
-            return (*NOISE, "neighboring")
-        return (*NOISE, "neighboring", *RATES)
+        # To target_mu the noise is calibrated for every rate and number of steps.
+        return (*NOISE, "neighboring", *(RATES if self.target_mu is None else ()))
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
         """Guarantee of one ``fit``; no data is needed.
@@ -324,9 +323,6 @@ class DPSGDEstimator(BaseEstimator):
     def _before_training(self, settings: Settings, task: TrainingTask) -> None:
         """Take notes of a training that begins."""
 
-    def _after_training(self) -> None:
-        """Follow the user's wishes after a complete training."""
-
     # --- training -------------------------------------------------------------------------------------------------
 
     def _task(
@@ -407,8 +403,6 @@ class DPSGDEstimator(BaseEstimator):
                     with speaking(type(self).__name__, bool(self.verbose) or self._has_progress_bar()) as tell:
                         work = partial(train, one.task, records, max_physical_batch=most, tell=tell)
                         in_fixed_words(type(self).__name__, work)
-                    if checkpoint is not None and isinstance(one.given, MappedRecords):
-                        checkpoint.confirm(one.given.digests())
                 one.release()
                 if checkpoint is not None:
                     checkpoint.keep(one.task)
@@ -420,7 +414,6 @@ class DPSGDEstimator(BaseEstimator):
                 if spent is not None:
                     self.__dict__["privacy_spent_"] = spent
             raise
-        self._after_training()
 
     def _has_progress_bar(self) -> bool:
         return False
@@ -458,26 +451,14 @@ class DPSGDEstimator(BaseEstimator):
         -------
         list
             Each net fitted, or None for a net that failed. Results equal those of fitting one after the other; it is
-            faster, and shows no progress.
-
-        Raises
-        ------
-        PrivacyError
-            For a net with ``checkpoint``, which is for one training of one net.
+            faster, shows no progress, and uses no ``checkpoint``.
         """
-        given = [net.checkpoint for net in models if net.checkpoint is not None]
-        if given:
-            raise PrivacyError(
-                f"Found checkpoint={str(given[0])!r} on a net that is trained together with others; a checkpoint is "
-                "for one training of one net. Set checkpoint=None."
-            )
         fitted: set[int] = set()
         try:
             for group in _groups(models, X, y):
                 for one in _train_group(group):
                     one.release()
                     fitted.add(id(one.net))
-                    one.net._after_training()
         finally:  # an interrupt too: an unfinished training is not released
             for net in models:
                 if id(net) not in fitted:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import pickle
 from functools import partial
 from typing import Any
 
-import skorch
-from skorch.callbacks import Freezer, LRScheduler, ProgressBar, TrainEndCheckpoint
+from skorch.callbacks import Freezer, LRScheduler, ProgressBar
 from skorch.utils import freeze_parameter
 from torch import nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ...privacy import LeakingEstimatorError
-from ..optimizers import Scheduler
-
-#: Files that a ``TrainEndCheckpoint`` can write here, by its argument. The history is left out: it would hold losses.
-WRITTEN = ("f_params", "f_optimizer", "f_criterion")
 
 
 def of_kind(given: Any, kind: type) -> list[Any]:
@@ -34,13 +27,6 @@ def of_kind(given: Any, kind: type) -> list[Any]:
     return [one for one in found if type(one) is kind]
 
 
-def schedulers(given: Any) -> list[Scheduler]:
-    """Schedules of the learning rate, among the callbacks of a net."""
-    return [
-        Scheduler(one._get_policy_cls(), one.kwargs, one.step_every == "batch") for one in of_kind(given, LRScheduler)
-    ]
-
-
 def _alone(given: Any) -> Any:
     callback = given[1] if isinstance(given, tuple) else given
     return callback() if isinstance(callback, type) else callback
@@ -48,11 +34,11 @@ def _alone(given: Any) -> Any:
 
 def _check(callback: Any) -> None:
     # By exact type: a subclass may do anything.
-    if type(callback) not in (LRScheduler, Freezer, ProgressBar, TrainEndCheckpoint):
+    if type(callback) not in (LRScheduler, Freezer, ProgressBar):
         raise LeakingEstimatorError(
             f"Found callback {type(callback).__name__}: it would see records, losses or batch sizes without noise. "
-            "Only LRScheduler with a policy that does not look at losses, Freezer, ProgressBar and TrainEndCheckpoint "
-            "(all of skorch.callbacks) are possible."
+            "Only LRScheduler with a policy that does not look at losses, Freezer and ProgressBar (all of "
+            "skorch.callbacks) are possible. To keep a net, call save_params, or pickle it, after fit."
         )
     if type(callback) is Freezer and not _freezes_at_the_start(callback):
         raise LeakingEstimatorError(
@@ -64,8 +50,6 @@ def _check(callback: Any) -> None:
             "Found callback LRScheduler with ReduceLROnPlateau: it would see losses without noise. Only LRScheduler "
             "with a policy that does not look at losses is possible."
         )
-    if type(callback) is TrainEndCheckpoint:
-        _check_names(callback)
 
 
 def _freezes_at_the_start(callback: Freezer) -> bool:
@@ -79,17 +63,6 @@ def _freezes_at_the_start(callback: Freezer) -> bool:
 
 def _is_method(given: object, known: object) -> bool:
     return getattr(given, "__func__", None) is known
-
-
-def _check_names(callback: TrainEndCheckpoint) -> None:
-    for name, path in callback._f_kwargs().items():
-        if name not in (*WRITTEN, "f_history", "f_pickle"):
-            raise LeakingEstimatorError(f"Found {name} of TrainEndCheckpoint, which is no part of a private net.")
-        if isinstance(path, str) and "{" in path:
-            raise LeakingEstimatorError(
-                f"Found {name}={path!r} of TrainEndCheckpoint: there is no history to take a name from. Give a name "
-                "without braces."
-            )
 
 
 # --- before the first step ------------------------------------------------------------------------------------------
@@ -115,26 +88,3 @@ def freeze(module: nn.Module, given: Any) -> None:
             freeze_parameter(parameter)
     if not any(parameter.requires_grad for _, parameter in parameters):
         raise ValueError("Found a module whose parameters are all frozen: nothing is left to train.")
-
-
-# --- after the last step ----------------------------------------------------------------------------------------------
-
-
-def save(net: skorch.NeuralNet) -> None:
-    """Write the trained net with its cost, and nothing else of the training."""
-    for callback in of_kind(net.callbacks, TrainEndCheckpoint):
-        for name in WRITTEN:
-            path = _path(callback, getattr(callback, name))
-            if path is not None:
-                net.save_params(**{name: path, "use_safetensors": callback.use_safetensors})
-        whole = _path(callback, callback.f_pickle)
-        if isinstance(whole, str):
-            with open(whole, "wb") as file:
-                pickle.dump(net, file)
-        elif whole is not None:
-            pickle.dump(net, whole)
-
-
-def _path(callback: TrainEndCheckpoint, given: Any) -> Any:
-    """Target of a callback: a path below its folder, or an open file."""
-    return os.path.join(callback.dirname, callback.fn_prefix + given) if isinstance(given, str) else given

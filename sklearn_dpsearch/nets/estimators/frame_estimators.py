@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ...preprocessing import ColumnShape, Schema
@@ -60,7 +59,7 @@ class FrameNet(TableNet):
     @property
     def public_facts(self) -> dict[str, Any]:
         """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
-        return Schema.of(self.schema).facts_of(self.target, numeric=isinstance(self, RegressorMixin))
+        return FrameRecords(self).stated
 
     def columns_read(self) -> list[str]:
         """One line for each column, as the schema is understood: ``age: number from 18 to 90, 17 bins``."""

@@ -12,6 +12,7 @@ import numpy as np
 import skorch
 import torch
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_consistent_length
 from skorch.helper import SliceDataset
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
@@ -73,11 +74,11 @@ def records_of(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode
         raise ValueError("Found y=None with X that is no Dataset; the target of each record is needed.")
     if not stays_in_file(X, device):
         inputs, targets = taken(inputs_of(X)), encode(y)
-        check_lengths(len(tensors_of(inputs)[0]), len(targets))
+        check_consistent_length(tensors_of(inputs)[0], targets)
         return HeldRecords(inputs=inputs, targets=targets)
     rows = X if isinstance(X, ChosenRows) else ChosenRows(X)
     row, targets = taken(row_of(rows)), encode(y)
-    check_lengths(len(rows), len(targets))
+    check_consistent_length(rows, targets)
     assert isinstance(row, torch.Tensor)
     kind = row.dtype
     return MappedRecords(
@@ -112,12 +113,6 @@ def array(name: str, data: Any) -> NDArray[Any]:
 def single(values: torch.Tensor) -> torch.Tensor:
     """Floating-point numbers in single precision; integers (tokens) as they are, for embeddings."""
     return values.float() if values.is_floating_point() else values.long()
-
-
-def check_lengths(*lengths: int) -> None:
-    """Raise for inputs and targets of different numbers of records."""
-    if len(set(lengths)) > 1:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: {[*lengths]}.")
 
 
 # --- sources ---------------------------------------------------------------------------------------------------------
@@ -166,7 +161,7 @@ def reading(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode) -
             f"Found {name} {'without' if y is None else 'together with'} y. A Dataset has its own targets "
             "(fit(dataset, None)); a SliceDataset holds inputs alone (fit(SliceDataset(dataset), y))."
         )
-    check_lengths(len(X), len(X) if y is None else len(y))
+    check_consistent_length(X, y)
     if len(X) == 0:
         raise ValueError(f"Found {name} with 0 records; the first one says what shape they have.")
     y = y if y is None or isinstance(y, SliceDataset) or is_list(y) else np.asarray(y)

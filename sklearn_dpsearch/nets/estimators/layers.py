@@ -82,9 +82,7 @@ class WideAndDeep(nn.Module):
         super().__init__()
         self.wide = wide
         self.deep = deep
-        first = deep[0]
-        assert isinstance(first, nn.Linear)
-        self.first = first.in_features
+        self.first = deep[0].in_features
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Outputs of shape (n_samples, n_outputs)."""
@@ -122,8 +120,7 @@ def squared_gradient_at_start(deep: Sequence[int], squared_input: float, *, from
 
 def linear_part(module: nn.Module) -> nn.Linear:
     """Linear part of a module of ``wide_and_deep``."""
-    part = module.wide if isinstance(module, WideAndDeep) else next(module.children())
-    assert isinstance(part, nn.Linear)
+    part: nn.Linear = module.wide if isinstance(module, WideAndDeep) else next(module.children())
     return part
 
 

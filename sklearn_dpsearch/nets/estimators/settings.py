@@ -73,15 +73,14 @@ class Settings:
     def noise(self) -> float:
         """The noise multiplier, as given or as calibrated."""
         if self.noise_multiplier is not None:
-            return float(self.noise_multiplier)
+            return self.noise_multiplier
         if self.target_mu is not None:
-            return noise_multiplier_under(
-                float(self.target_mu), self.sample_rate, self.steps, neighboring=self.neighboring
-            )
+            return noise_multiplier_under(self.target_mu, self.sample_rate, self.steps, neighboring=self.neighboring)
         assert self.target_epsilon is not None
         assert self.target_delta is not None
-        epsilon, delta = float(self.target_epsilon), float(self.target_delta)
-        return noise_multiplier_for(epsilon, delta, self.sample_rate, self.steps, self.neighboring)
+        return noise_multiplier_for(
+            self.target_epsilon, self.target_delta, self.sample_rate, self.steps, self.neighboring
+        )
 
 
 @functools.lru_cache(maxsize=1024)  # the guarantee is computed before, in and after each fit
@@ -110,24 +109,17 @@ def noise_multiplier_for(
 # --- checking ------------------------------------------------------------------------------------------------------
 
 
-class _Number(Interval):
-    """Finite numbers without True and False, which are numbers to Python and mistakes here."""
-
-    def is_satisfied_by(self, val: Any) -> bool:
-        return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
-
-
-class _WholeNumber(_Number):
+class _WholeNumber(Interval):
     """Whole numbers, also as floats like those of np.geomspace(...).round()."""
 
     def is_satisfied_by(self, val: Any) -> bool:
-        return super().is_satisfied_by(val) and float(val).is_integer()
+        return bool(super().is_satisfied_by(val)) and float(val).is_integer()
 
     def __str__(self) -> str:
         return f"a whole number >= {self.left}"
 
 
-_POSITIVE = _Number(numbers.Real, 0, None, closed="neither")
+_POSITIVE = Interval(numbers.Real, 0, None, closed="neither")
 #: Least clipping norm. Norms of gradients above 2e19 count as infinite, so that factors stay above 5e-32: below 1e-38
 #: single precision has few digits, and a clipped gradient could be five times longer than its norm.
 LEAST_NORM = 1e-12
@@ -135,10 +127,10 @@ LEAST_NORM = 1e-12
 CONSTRAINTS: dict[str, list[Any]] = {
     "noise_multiplier": [_POSITIVE, None],
     "target_epsilon": [_POSITIVE, None],
-    "target_delta": [_Number(numbers.Real, 0, 1, closed="neither"), None],
+    "target_delta": [Interval(numbers.Real, 0, 1, closed="neither"), None],
     "target_mu": [_POSITIVE, None],
     "max_grad_norm": [_POSITIVE, StrOptions({"rule"})],
-    "sample_rate": [_Number(numbers.Real, LEAST_RATE, 1, closed="both"), None],
+    "sample_rate": [Interval(numbers.Real, LEAST_RATE, 1, closed="both"), None],
     "batch_size": [_POSITIVE, None],
     "neighboring": [StrOptions(set(NEIGHBORING))],
     "max_epochs": [_POSITIVE],

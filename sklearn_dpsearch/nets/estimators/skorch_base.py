@@ -16,7 +16,7 @@ import skorch
 import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from skorch.callbacks import ProgressBar, TrainEndCheckpoint
+from skorch.callbacks import LRScheduler, ProgressBar
 from skorch.utils import to_tensor
 
 from ...privacy import LeakingEstimatorError, PrivacyError
@@ -75,8 +75,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         Only None is allowed: validation inside of a fit would use records without noise.
     **kwargs : dict
         As in skorch: ``optimizer``, which is SGD, Adam or AdamW, ``warm_start``, ``predict_nonlinearity``; as
-        ``callbacks`` a list of ``LRScheduler`` (schedules that do not look at losses), ``Freezer``, ``ProgressBar`` and
-        ``TrainEndCheckpoint`` (all others see raw batches, and are refused).
+        ``callbacks`` a list of ``LRScheduler`` (schedules that do not look at losses), ``Freezer`` and ``ProgressBar``
+        (all others see raw batches, and are refused).
     """
 
     #: Kind of the outputs: "classes", "logits" or "numbers".
@@ -137,7 +137,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                     f"Found {name}={getattr(self, name)!r}; only {name}={only!r} is possible: validation inside of a "
                     "fit, and what it prints, would use records without noise. Validate in a search, or on public data."
                 )
-        callbacks.schedulers(self.callbacks)
+        callbacks.of_kind(self.callbacks, LRScheduler)
         check_known(self.optimizer, self.get_params_for("optimizer"))
         losses.check_fits(self.criterion, self.outputs)
         check_keywords(self.module, self.get_params_for("module"))
@@ -147,11 +147,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                 "number: 1.0 for accuracy, several times that for honest probabilities (docs/learn/probabilities.md)."
             )
         self._check_target()
-
-    @property
-    def writes_files(self) -> bool:
-        """Return whether a fit writes its result to files, which candidates of a search must not."""
-        return bool(callbacks.of_kind(self.callbacks, TrainEndCheckpoint))
 
     # --- skorch's own steps ----------------------------------------------------------------------------------------
 
@@ -183,11 +178,6 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def initialize_criterion(self) -> Self:
         """Make the user's criterion with summed losses: an average would divide by a private number."""
         super().initialize_criterion()
-        if not isinstance(self.criterion_, torch.nn.Module):
-            raise ValueError(
-                f"Found criterion {self.criterion!r}, which makes a {type(self.criterion_).__name__}; a "
-                "torch.nn.Module is needed. Put the function into the forward of one."
-            )
         if any(True for _ in self.criterion_.parameters()):
             raise ValueError(
                 f"Found parameters in criterion {type(self.criterion_).__name__}: they would be trained without "
@@ -207,12 +197,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
         """Batches for prediction; training draws its own."""
-        size = self.batch_size
-        self.batch_size = PREDICTED  # loaders need a whole number; the expected batch size may be a fraction
-        try:
-            return super().get_iterator(dataset, training=False)
-        finally:
-            self.batch_size = size
+        return self.iterator_valid(dataset, **{"batch_size": PREDICTED, **self.get_params_for("iterator_valid")})
 
     @torch.no_grad()
     def infer(self, x: Any, **params: Any) -> Any:
@@ -379,7 +364,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _decay(self, settings: Settings) -> list[float]:
         """Shares of a derived step size: falling, unless a schedule is given."""
-        own = self.lr != "auto" or "optimizer__lr" in vars(self) or callbacks.schedulers(self.callbacks)
+        own = self.lr != "auto" or "optimizer__lr" in vars(self) or callbacks.of_kind(self.callbacks, LRScheduler)
         return step_size.shares("constant" if own else "linear", settings.steps)
 
     def get_params_for_optimizer(self, prefix: str, named_parameters: Any, **kwargs: Any) -> Any:
@@ -413,16 +398,13 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return UpdateRule.of(self._optimizer())
 
     def _schedule(self, settings: Settings) -> Table:
-        schedulers, per_epoch = callbacks.schedulers(self.callbacks), max(1, round(1 / settings.sample_rate))
+        schedulers, per_epoch = callbacks.of_kind(self.callbacks, LRScheduler), max(1, round(1 / settings.sample_rate))
         if schedulers:
             return table_of(self._optimizer(), schedulers, settings.steps, per_epoch)
         return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
 
     def _has_progress_bar(self) -> bool:
         return bool(callbacks.of_kind(self.callbacks, ProgressBar))
-
-    def _after_training(self) -> None:
-        callbacks.save(self)
 
 
 def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., None]:

@@ -46,14 +46,13 @@ class ArrayRecords:
         """Records checked by scikit-learn: an array, or chosen rows without a look at others."""
         if stays_in_file(X, self.net.device) and not isinstance(X, ChosenRows):
             X = ChosenRows(X)
-        chosen = isinstance(X, ChosenRows) and X.ndim == 2 and X.dtype.kind in "fiub" and len(X) > 0
-        found = X if chosen else _table(X)
-        validate_data(self.net, X.data if chosen else _named(X, found), reset=fresh, skip_check_array=True)
-        if not chosen:
-            found = check_array(found, input_name="X", estimator=self.net, ensure_all_finite=False)
-        check_consistent_length(found, y)
-        self._check_bounds(found)
-        return found
+        if isinstance(X, ChosenRows) and X.ndim == 2 and X.dtype.kind in "fiub" and len(X) > 0:
+            validate_data(self.net, X.data, reset=fresh, skip_check_array=True)
+            self._check_bounds(X)
+        else:
+            X = self._numbers(X, fresh, finite=False)
+        check_consistent_length(X, y)
+        return X
 
     def given(self, X: Any, targets: torch.Tensor) -> HeldRecords | MappedRecords:
         """Inputs and targets for training, from checked records."""
@@ -69,12 +68,16 @@ class ArrayRecords:
 
     def blocks(self, X: Any) -> Iterator[torch.Tensor]:
         """Inputs of the module for unchecked records, in blocks."""
-        found = _table(X)
-        validate_data(self.net, _named(X, found), reset=False, skip_check_array=True)
-        X = check_array(found, input_name="X", estimator=self.net)
-        self._check_bounds(X)
-        for _, block in ChosenRows(X).blocks(CHECKED):
+        for _, block in ChosenRows(self._numbers(X, fresh=False, finite=True)).blocks(CHECKED):
             yield single_block(block, self.bounds)
+
+    def _numbers(self, X: Any, fresh: bool, finite: bool) -> NDArray[Any]:
+        """Records as an array of numbers, checked by scikit-learn; ``finite``: whether all of them have to be."""
+        found = _table(X)
+        validate_data(self.net, X if is_frame(X) else found, reset=fresh, skip_check_array=True)
+        checked: NDArray[Any] = check_array(found, input_name="X", estimator=self.net, ensure_all_finite=finite)
+        self._check_bounds(checked)
+        return checked
 
     def _check_bounds(self, X: NDArray[Any] | ChosenRows) -> None:
         bounds = self.bounds
@@ -179,11 +182,6 @@ class FrameRecords:
         """Bound on the norm of a record of as many dense features, for the step size."""
         dense: float = self.net._step_rule.dense
         return dense * self.encoder.max_norm
-
-
-def _named(X: Any, found: Any) -> Any:
-    """Container of the names of the columns, if there are any, and of their number."""
-    return X if is_frame(X) else found
 
 
 def _table(X: Any) -> Any:

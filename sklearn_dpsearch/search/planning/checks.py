@@ -313,7 +313,7 @@ def _takes_single_numbers(estimator: Any) -> bool:
 
 
 def refuse_traces(estimator: Any) -> None:
-    """Raise for whatever would see every candidate, or keep something of it outside: callbacks and files.
+    """Raise for whatever would see every candidate, or keep something of it outside: callbacks and checkpoints.
 
     Copies of an estimator keep callbacks of scikit-learn. Candidates with one checkpoint folder would share noise.
     """
@@ -323,11 +323,6 @@ def refuse_traces(estimator: Any) -> None:
             raise PrivacyError(
                 f"Found callbacks on {where}: they would see every candidate, and how many there are. Remove them with "
                 "set_callbacks()."
-            )
-        if getattr(part, "writes_files", False):
-            raise PrivacyError(
-                f"Found a TrainEndCheckpoint on {where}: it would write every candidate to files, and so how many "
-                "there are. Remove it, and save best_estimator_."
             )
         folder = getattr(part, "checkpoint", None)
         if folder is not None and hasattr(part, "privacy_guarantee"):
