@@ -213,10 +213,10 @@ MUTANTS = {
         tests=("nets/engines/test_operations.py::test_operations_across_records_are_refused",),
     ),
     "altered layers": Mutant(
-        mistake="A layer of PyTorch with a method of its own is run on whole batches.",
+        mistake="A layer of PyTorch with a method that was put into its class is run on whole batches.",
         file="nets/engines/refusals.py",
-        old="    return hooked or any(callable(getattr(type(layer), name, None)) for name in vars(layer))\n",
-        new="    return hooked\n",
+        old=" or _is_patched(type(layer))\n",
+        new="\n",
         tests=("nets/engines/test_engine_choice.py::test_an_altered_layer_that_mixes_records_sees_one_at_a_time",),
     ),
     "losses that look at the batch": Mutant(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 
 import torch
@@ -68,13 +70,20 @@ def refuse(module: nn.Module) -> None:
     Raises
     ------
     LeakingEstimatorError
-        For statistics over a batch, and for compiled, distributed and lazy modules.
+        For statistics over a batch, compiled, distributed and lazy modules, and for parameters or buffers of a type of
+        one's own.
     """
     for name, layer in module.named_modules():
         for applies, found, remedy in KINDS:
             if applies(layer):
                 where = f"Layer {name!r} ({type(layer).__name__})" if name else type(layer).__name__
                 raise LeakingEstimatorError(f"{where} {found}. {remedy}.")
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        if type(tensor) not in (torch.Tensor, nn.Parameter):
+            raise LeakingEstimatorError(
+                f"Found {name!r} of type {type(tensor).__name__}: the operations of a subclass of Tensor are its own, "
+                "and may see several records at once. Make it an nn.Parameter, or a plain tensor."
+            )
 
 
 #: Attributes in which PyTorch keeps hooks of one module, and of all.
@@ -84,7 +93,20 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 def altered(layer: nn.Module) -> bool:
     """Return whether a layer may do something else than its type says.
 
-    It may have hooks, or methods of its own.
+    It may have hooks, or methods other than PyTorch's, of its own or put into its class.
     """
     hooked = any(getattr(layer, hooks, None) or getattr(nn.modules.module, f"_global{hooks}") for hooks in HOOKS)
-    return hooked or any(callable(getattr(type(layer), name, None)) for name in vars(layer))
+    return hooked or any(callable(getattr(type(layer), name, None)) for name in vars(layer)) or _is_patched(type(layer))
+
+
+def _is_patched(kind: type[nn.Module]) -> bool:
+    """Return whether a class of PyTorch has a method that is not PyTorch's."""
+    methods = (one for parent in kind.__mro__[:-1] for one in vars(parent).values())
+    return not all(_is_pytorchs(method) for method in methods if inspect.isfunction(method))
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_pytorchs(method: Callable[..., object]) -> bool:
+    """Return whether a function is one of PyTorch, or of a class of this library."""
+    name = inspect.unwrap(method).__module__ or ""
+    return name.partition(".")[0] in ("torch", "typing", __name__.partition(".")[0])

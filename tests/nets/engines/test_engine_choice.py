@@ -279,10 +279,15 @@ def test_weights_with_an_entry_per_record_are_not_known():
 # --- refused by type, and altered layers --------------------------------------------------------------------------
 
 
+def patched_class(monkeypatch, net):
+    monkeypatch.setattr(nn.ReLU, "forward", lambda self, inputs: torch.relu(inputs))
+
+
 ALTERED = {
     "a hook": lambda monkeypatch, net: net[0].register_forward_hook(lambda *args: None),
     "a hook before": lambda monkeypatch, net: net.register_forward_pre_hook(lambda *args: None),
     "a method of one layer": lambda monkeypatch, net: setattr(net[1], "forward", lambda inputs: torch.relu(inputs)),
+    "a method of a class of PyTorch": patched_class,
     "hooks on all modules": lambda monkeypatch, net: monkeypatch.setitem(
         nn.modules.module._global_forward_hooks, 0, lambda *args: None
     ),
@@ -298,11 +303,23 @@ def test_layers_that_are_not_what_their_types_say_leave_the_fast_ways(alter, mon
     assert largest_change(net, SUM, *table(SIZE), *table(6, seed=1)) <= 1 + 1e-4
 
 
-def test_an_altered_layer_that_mixes_records_sees_one_at_a_time():
-    net = mlp(activation=nn.Tanh)
-    net[1].forward = lambda inputs: torch.tanh(inputs - inputs.mean(0))
+def test_an_altered_layer_that_mixes_records_sees_one_at_a_time(monkeypatch):
+    monkeypatch.setattr(nn.Tanh, "forward", lambda self, inputs: torch.tanh(inputs - inputs.mean(0)))
     with pytest.raises(LeakingEstimatorError, match="something couples them"):
-        engine_for(net, SUM, *table())
+        engine_for(mlp(activation=nn.Tanh), SUM, *table())
+
+
+class Batchwise(torch.Tensor):
+    """A subclass sees whole batches wherever it meets them."""
+
+
+def test_parameters_and_buffers_of_a_type_of_their_own_are_refused():
+    net, loss = mlp(), nn.CrossEntropyLoss(reduction="sum", weight=torch.ones(3))
+    net.register_buffer("own", torch.ones(3).as_subclass(Batchwise))
+    loss.weight = torch.ones(3).as_subclass(Batchwise)
+    for module, criterion in ((net, SUM), (mlp(), loss)):
+        with pytest.raises(LeakingEstimatorError, match="(own|weight)' of type Batchwise.*nn.Parameter"):
+            engine_for(module, criterion, *table())
 
 
 REFUSED = {
