@@ -80,10 +80,6 @@ class Adapter(ABC):
         """Parameters that give one candidate its own secure randomness and its own ledger."""
         return {}
 
-    def integer_seeds(self, estimator: Estimator) -> Parameters:
-        """Integers in place of the generators that a search with a seed has set, where integers are needed."""
-        return {}
-
     def takes_chosen_rows(self, estimator: Estimator) -> bool:
         """Return whether ``fit`` takes records as ``ChosenRows``, without a copy."""
         return False
@@ -129,7 +125,7 @@ class Adapter(ABC):
         return None
 
     def prepare(self, model: Estimator) -> None:
-        """Make an unfitted model read numbers as its guarantee needs. Called before each ``fit``."""
+        """Make an unfitted model read numbers as its guarantee needs, and take its seed. Called before each ``fit``."""
         return None
 
     def finish(self, model: Estimator) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..privacy import LeakingEstimatorError, PureDP
 from ..privacy._types import Array, Neighboring
-from .adapter import Adapter, Estimator, ExtrapolationRule, Names, Parameters, TrainingRun, positive, require_version
+from .adapter import Adapter, Estimator, Names, Parameters, TrainingRun, positive, require_version
 
 if TYPE_CHECKING:  # the library is optional
     from diffprivlib.models import (
@@ -316,10 +316,6 @@ class DiffprivlibAdapter(Adapter):
 
     def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
         return {} if neighboring == "replace_one" else None
-
-    def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
-        """Rules for changing parameters. C is kept: it weighs the sum of all losses (docs/theory/extrapolation.md)."""
-        return {"C": "keep"} if type(estimator).__name__ == "LogisticRegression" else {}
 
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]]:
         """Space around the current parameters, from ``SPACES``."""

@@ -55,9 +55,6 @@ class PartsAdapter(Adapter):
     def fresh_randomness(self, estimator: Estimator) -> Parameters:
         return under_names(self.answers(estimator, lambda adapter, part: adapter.fresh_randomness(part)))
 
-    def integer_seeds(self, estimator: Estimator) -> Parameters:
-        return under_names(self.answers(estimator, lambda adapter, part: adapter.integer_seeds(part)))
-
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]] | None:
         """All combinations of the parts' spaces."""
         found = self.answers(estimator, lambda adapter, part: adapter.search_space(part, grid=grid))
