@@ -800,7 +800,7 @@ MUTANTS = {
     "subclass vouched for": Mutant(
         mistake="A user's subclass, whose fit may be anything, is taken for its parent.",
         file="adapters/adapter.py",
-        old=' and not _only_inherits(estimator, "privacy_guarantee")',
+        old=" and (is_ours(kind) or not is_ours(owner))",
         new="",
         tests=("search/test_nets.py::test_a_subclass_of_a_net_does_not_inherit_the_promise",),
     ),
