@@ -53,7 +53,6 @@ class HistogramScorer(PrivateScorer):
         """The metric, from noisy counts, some of them negative."""
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
-        check_relation(neighboring)
         cells = contributions(self.responding(estimator), self.cells, X, y, [np.nan])[:, 0]
         if np.isnan(cells).any():
             worst = contributions(_unasked, lambda y, _: self.cells(y, None), X, y, [-1.0])[:, 0]

@@ -35,10 +35,10 @@ def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
     Parameters
     ----------
     training : Guarantee
-        Of one training run. Pure and (ε, δ) guarantees are matched by discrete Laplace noise with that ε; an average
-        over different ε by discrete Laplace noise with the largest ε whose profile is below the average; ρ-zCDP by
-        discrete Gaussian noise with that ρ; all others by the discrete Gaussian noise of least variance whose profile
-        is below the training's (or below 1e-12).
+        Of one training run, or of one scoring. Pure and (ε, δ) guarantees are matched by discrete Laplace noise with
+        that ε; an average over different ε by discrete Laplace noise with the largest ε whose profile is below the
+        average; ρ-zCDP by discrete Gaussian noise with that ρ; all others by the discrete Gaussian noise of least
+        variance whose profile is below the training's (or below 1e-12).
     sensitivity : Sensitivity
         Of the statistic, under the relation of ``training``.
 
@@ -60,8 +60,8 @@ def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
     check_kind("sensitivity", sensitivity, Sensitivity, "a Sensitivity, e.g. Sensitivity(1, 1),")
     if isinstance(training, NonPrivate):
         raise PrivacyError(
-            "The training guarantee is NonPrivate: there is nothing that noise could match. Give the score its "
-            "own guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data "
+            "Found NonPrivate, which promises nothing that the noise of a score could match. Give the score a "
+            "guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data "
             "(fit(..., X_public=..., y_public=...))."
         )
     return _matched(training, sensitivity)
@@ -70,32 +70,6 @@ def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
 @lru_cache(maxsize=128)
 def _matched(training: Guarantee, sensitivity: Sensitivity) -> Noise:
     return MATCHING.get(type(training), _laplace_if_pure)(training, sensitivity)
-
-
-def noise_for(guarantee: Guarantee, sensitivity: Sensitivity) -> Noise:
-    """The least noise that keeps a guarantee given for one scoring.
-
-    Laplace for ``PureDP`` and ``ApproxDP``, Gaussian for ``ZCDP`` and ``GaussianDP``; any other
-    guarantee is matched (``matched_noise``).
-
-    Parameters
-    ----------
-    guarantee : Guarantee
-        Of one scoring.
-    sensitivity : Sensitivity
-        Of the statistic, under the relation of the guarantee.
-
-    Returns
-    -------
-    Noise
-        To be drawn on integers.
-    """
-    if isinstance(guarantee, NonPrivate):
-        raise PrivacyError(
-            "NonPrivate is no guarantee for a score on private records. Give one, e.g. "
-            "score_noise=PureDP(epsilon=1.0), or validate on public data."
-        )
-    return matched_noise(guarantee, sensitivity)
 
 
 def _same_epsilon(training: PureDP | ApproxDP, sensitivity: Sensitivity) -> Noise:

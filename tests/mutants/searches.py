@@ -303,8 +303,8 @@ MUTANTS = {
     "stratified split": Mutant(
         mistake="A splitter that looks at the labels is given some.",
         file="scoring/validation.py",
-        old="cv.split(placeholder), MOST_FOLDS",
-        new="cv.split(placeholder, np.arange(n_samples) % 2), MOST_FOLDS",
+        old="cv.split(np.zeros((n_samples, 1))), MOST_FOLDS",
+        new="cv.split(np.zeros((n_samples, 1)), np.arange(n_samples) % 2), MOST_FOLDS",
         tests=("search/test_migration.py::test_a_splitter_of_ones_own_never_sees_a_label",),
     ),
     # --- what is charged ------------------------------------------------------------------------------------------
