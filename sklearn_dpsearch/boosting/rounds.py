@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +35,8 @@ EVERY, CHANGE, MOST_WAY = 10, 0.2, 1.5
 LANES = 4
 
 
-class SumRelease(Protocol):
-    """Release of sums: noisy sums of scores and of Hessians."""
-
-    def __call__(self, sums: NDArray[np.int64], /) -> tuple[Array, Array]:
-        """Noisy sums of scores and of Hessians, each of shape (n_outputs, n_cells)."""
+#: Sums ↦ noisy sums of scores and of Hessians, each of shape (n_outputs, n_cells).
+SumRelease: TypeAlias = Callable[[NDArray[np.int64]], tuple[Array, Array]]
 
 
 @dataclass

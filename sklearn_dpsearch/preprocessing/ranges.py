@@ -74,9 +74,9 @@ class Range(Column):
     def numbers(self, values: Any) -> Array:
         """The values as numbers; nan for other values."""
 
-    @abstractmethod
     def auto_edges(self) -> Array:
         """Inner edges of the bins for "auto"."""
+        return replace(self, bins=AUTO_BINS).edges(Detail())
 
     def warped(self, numbers: Array) -> Array:
         """The numbers on the scale of equal spacing."""
@@ -100,7 +100,7 @@ class Range(Column):
     ways_to_misfit = (MISSING, BELOW, ABOVE)
 
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
-        found, (lower, upper) = self.numbers(values), self._ends()
+        found, (lower, upper) = self.numbers(values), self.ends()
         return np.select([np.isnan(found), found < lower, found > upper], [1, 2, 3], 0)
 
     def _rows(self, found: Array, detail: Detail) -> Array:
@@ -130,7 +130,7 @@ class Range(Column):
             return self.auto_edges()
         if isinstance(bins, tuple):
             return self.numbers(np.array(bins, dtype=object))
-        lower, upper = self.warped(self._ends())
+        lower, upper = self.warped(self.ends())
         return self.unwarped(np.linspace(lower, upper, int(bins) + 1)[1:-1])
 
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
@@ -148,7 +148,7 @@ class Range(Column):
 
     def curves(self, name: str, detail: Detail) -> Iterator[CurvePoints]:
         """One curve of the value with its bins, and one for each part of a date."""
-        edges, (lower, upper) = self.edges(detail), self._ends()
+        edges, (lower, upper) = self.edges(detail), self.ends()
         ends = self.warped(np.array([lower, *edges, upper]))
         inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * WITHIN
         inside[-1, -1] = ends[-1]
@@ -204,11 +204,12 @@ class Range(Column):
     def lowest(self) -> float:
         return -1.0
 
-    def _ends(self) -> Array:
+    def ends(self) -> Array:
+        """Both ends as numbers."""
         return self.numbers(np.array([self.lower, self.upper], dtype=object))
 
     def _unit(self, name: str) -> Unit:
-        lower, upper = (float(end) for end in self.warped(self._ends()))
+        lower, upper = (float(end) for end in self.warped(self.ends()))
         return Unit(name, lower / 2 + upper / 2, upper / 2 - lower / 2)
 
 
@@ -236,7 +237,7 @@ class NumberRange(Range):
         count = self.upper - self.lower + 1
         if self.of_whole_numbers and count <= AUTO_BINS:
             return np.arange(self.lower + 0.5, self.upper) if count > 2 else np.empty(0)
-        return replace(self, bins=AUTO_BINS).edges(Detail())
+        return super().auto_edges()
 
     @property
     def of_whole_numbers(self) -> bool:
@@ -284,12 +285,9 @@ class DateRange(Range):
                 "such as 2024-05-31, are needed."
             )
 
-    def auto_edges(self) -> Array:
-        return replace(self, bins=AUTO_BINS).edges(Detail())
-
     def parts(self) -> Sequence[DatePart]:
         """Month and weekday if the range is long enough, and hour if it has a time of day."""
-        lower, upper = self._ends()
+        lower, upper = self.ends()
         timed = any(isinstance(end, datetime) for end in (self.lower, self.upper))
         long_enough = (upper - lower >= SPAN_OF_MONTHS, upper - lower >= SPAN_OF_WEEKDAYS, timed)
         return [part for part, wanted in zip((MONTH, WEEKDAY, HOUR), long_enough) if wanted]

@@ -10,16 +10,13 @@ from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
 from ..errors import did_you_mean
 from .columns import Choice, Column, Detail, Hashed, looks_like_ends
 from .ranges import AUTO, ENCODER, LINEAR, LOG, DateRange, NumberRange, Range
-
-if TYPE_CHECKING:
-    from typing import Self  # since Python 3.11
 
 #: Most listed values of a column that are shown where a model says how it reads a table.
 MOST_SHOWN = 6
@@ -303,7 +300,7 @@ def _with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Range:
         return replace(column, bins=bins)
     if isinstance(bins, (list, tuple)) and bins:
         with_bins = replace(column, bins=tuple(bins))
-        edges = np.concatenate([column._ends()[:1], with_bins.edges(Detail()), column._ends()[1:]])
+        edges = np.concatenate([column.ends()[:1], with_bins.edges(Detail()), column.ends()[1:]])
         if np.all(np.diff(edges) > 0):  # not so with nan
             return with_bins
     raise ValueError(

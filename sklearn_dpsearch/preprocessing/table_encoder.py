@@ -6,7 +6,7 @@ import itertools
 import math
 import numbers
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +18,6 @@ from ..data.columns import Given, columns_of, names_of
 from .columns import Array, ColumnShape, Detail, Unit, shape_of
 from .ranges import AUTO, Range
 from .schema import MOST_SHOWN, Schema
-
-if TYPE_CHECKING:
-    from typing import Self  # since Python 3.11
 
 #: Records encoded at once where a block at a time is wanted.
 BLOCK = 2**14
