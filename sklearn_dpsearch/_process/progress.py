@@ -149,11 +149,6 @@ class Progress:
 SILENT = Progress()
 
 
-def running(name: str, verbose: int) -> contextlib.AbstractContextManager[Callable[[Stage], None]]:
-    """Show the progress of a search of the given name."""
-    return speaking(name, verbose > 0)
-
-
 @contextlib.contextmanager
 def planning(name: str, verbose: int) -> Iterator[None]:
     """Report the planning of a search and its time, which no record influences."""

@@ -64,6 +64,8 @@ def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
             "guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data "
             "(fit(..., X_public=..., y_public=...))."
         )
+    if training.delta_at(0.0) <= np.finfo(float).tiny:
+        raise _no_room(training)
     return _matched(training, sensitivity)
 
 
@@ -74,22 +76,18 @@ def _matched(training: Guarantee, sensitivity: Sensitivity) -> Noise:
 
 def _same_epsilon(training: PureDP | ApproxDP, sensitivity: Sensitivity) -> Noise:
     """ε = l1/scale, in exact arithmetic."""
-    if training.epsilon == 0 and training.delta_at(0.0) > 0:
+    if training.epsilon == 0:
         return _least_gaussian(training, sensitivity)
     return _laplace(training.epsilon, sensitivity)
 
 
 def _same_rho(training: ZCDP, sensitivity: Sensitivity) -> Noise:
     """ρ = l2²/(2σ²), in exact arithmetic."""
-    if training.rho == 0:
-        raise _no_room(training)
     return DiscreteGaussianNoise(Fraction(sensitivity.l2_squared) / (2 * Fraction(float(training.rho))))
 
 
 def _nearly_same_mu(training: GaussianDP, sensitivity: Sensitivity) -> Noise:
     """σ ≥ l2/μ, and a little more: on the integers the profile has steps."""
-    if training.mu == 0:
-        raise _no_room(training)
     return _least_gaussian(training, sensitivity, least=sensitivity.l2_squared / Fraction(float(training.mu)) ** 2)
 
 
@@ -135,8 +133,6 @@ MATCHING: dict[type[Guarantee], Callable[[Any, Sensitivity], Noise]] = {
 
 
 def _laplace(epsilon: float, sensitivity: Sensitivity) -> DiscreteLaplaceNoise:
-    if epsilon == 0:
-        raise _no_room(PureDP(epsilon=0.0))
     return DiscreteLaplaceNoise(sensitivity.l1 / Fraction(float(epsilon)))
 
 

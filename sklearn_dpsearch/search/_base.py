@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
 from .._process import public_records
-from .._process.progress import planning, running
+from .._process.progress import planning, speaking
 from .._site import linked
 from ..adapters.declared_guarantee import Declared
 from ..adapters.refusals import together
@@ -332,7 +332,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         work, ledger = self._prepared(X, y, X_public, y_public, params)
         with (
             starting(self.checkpoint, self.random_state) as start,
-            running(type(self).__name__, self.verbose) as tell,
+            speaking(type(self).__name__, self.verbose > 0) as tell,
         ):
             kept = start.released(work)
             if kept is not None:
