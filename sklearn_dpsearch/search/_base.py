@@ -330,10 +330,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         write, warn nor log here, and leave the state of this process as it is. Ctrl-C ends that process.
         """
         work, ledger = self._prepared(X, y, X_public, y_public, params)
-        with (
-            starting(self.checkpoint, self.random_state) as start,
-            speaking(type(self).__name__, self.verbose > 0) as tell,
-        ):
+        tell = speaking(type(self).__name__, self.verbose > 0)
+        with starting(self.checkpoint, self.random_state) as start:
             kept = start.released(work)
             if kept is not None:
                 self._give_back(work.plan, ledger, start.entry, kept)

@@ -863,7 +863,7 @@ MUTANTS = {
         tests=("search/test_subset_bad_input.py::test_a_replaced_step_that_counts_its_records_makes_the_coins_known",),
     ),
     "a bar over candidates": Mutant(
-        mistake="A progress bar counts the runs of a random search, and shows K.",
+        mistake="Progress counts the runs of a random search, and shows K.",
         file="search/_strategy.py",
         old="            progress.secret_runs()\n",
         new='            progress.public_runs("tuning", len(candidates))\n',
@@ -872,8 +872,8 @@ MUTANTS = {
     "times that last": Mutant(
         mistake="A log file keeps how long the private runs took.",
         file="_process/progress.py",
-        old='file.write(f"[{work}] {stage.text}{count}\\n")',
-        new='file.write(f"[{work}] {stage.text}{count} [0:{os.times().elapsed % 60:02.0f}]\\n")',
+        old='print(f"[{work}] {stage.text}{count}", ',
+        new='print(f"[{work}] {stage.text}{count} [0:{time.monotonic() % 60:02.0f}]", ',
         tests=("search/test_progress.py::test_no_time_lasts_where_private_work_took_it",),
     ),
     "no last line after failures": Mutant(
