@@ -64,11 +64,14 @@ class Range(Column):
     lower, upper : number or date
     bins : int, "auto", None, tuple or "encoder"
         Number of equal bins, or the inner edges in the column's own units; "encoder": as the encoder says.
+    scale : {"linear", "log"}
+        "log", of numbers alone: equally spaced by sign(x)·log(1 + |x|).
     """
 
     lower: Any
     upper: Any
     bins: Any = ENCODER
+    scale: str = LINEAR
 
     @abstractmethod
     def numbers(self, values: Any) -> Array:
@@ -80,11 +83,11 @@ class Range(Column):
 
     def warped(self, numbers: Array) -> Array:
         """The numbers on the scale of equal spacing."""
-        return numbers
+        return np.sign(numbers) * np.log1p(np.abs(numbers)) if self.scale == LOG else numbers
 
     def unwarped(self, numbers: Array) -> Array:
         """The inverse of ``warped``."""
-        return numbers
+        return np.sign(numbers) * np.expm1(np.abs(numbers)) if self.scale == LOG else numbers
 
     def parts(self) -> Sequence[DatePart]:
         """Further one-hot outputs of a range with bins."""
@@ -173,14 +176,10 @@ class Range(Column):
 
     def stated(self) -> Any:
         bins = {} if self.bins == ENCODER else {"bins": list(self.bins) if isinstance(self.bins, tuple) else self.bins}
-        scale = {} if self._scale == LINEAR else {"scale": self._scale}
+        scale = {} if self.scale == LINEAR else {"scale": self.scale}
         return (
             {"lower": self.lower, "upper": self.upper, **bins, **scale} if bins or scale else (self.lower, self.upper)
         )
-
-    @property
-    def _scale(self) -> str:
-        return str(getattr(self, "scale", LINEAR))
 
     #: Kind of the values, in a word.
     noun: ClassVar[str]
@@ -191,7 +190,7 @@ class Range(Column):
 
     def _options(self) -> list[str]:
         """Scale and bins that the schema states, in words."""
-        scale = ["on a logarithmic scale"] if self._scale == LOG else []
+        scale = ["on a logarithmic scale"] if self.scale == LOG else []
         if isinstance(self.bins, tuple):
             return [*scale, f"cut at {', '.join(map(str, self.bins))}"]
         return [*scale, "without bins"] if self.bins is None else scale
@@ -215,22 +214,9 @@ class Range(Column):
 
 @dataclass(frozen=True)
 class NumberRange(Range):
-    """Numbers.
+    """Numbers."""
 
-    Parameters
-    ----------
-    scale : {"linear", "log"}
-        "log": equally spaced by sign(x)·log(1 + |x|).
-    """
-
-    scale: str = "linear"
     noun = "number"
-
-    def warped(self, numbers: Array) -> Array:
-        return np.sign(numbers) * np.log1p(np.abs(numbers)) if self.scale == LOG else numbers
-
-    def unwarped(self, numbers: Array) -> Array:
-        return np.sign(numbers) * np.expm1(np.abs(numbers)) if self.scale == LOG else numbers
 
     def auto_edges(self) -> Array:
         """Edges of 16 bins; of fewer whole numbers each has its own bin, and two or fewer need none."""

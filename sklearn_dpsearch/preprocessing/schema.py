@@ -270,7 +270,7 @@ def _range(name: str, kind: type[Range], ends: tuple[Any, Any], options: Mapping
         raise ValueError(
             f"Found scale={scale!r} for column {name!r} of the schema; 'linear', or 'log' of numbers, is needed."
         )
-    return kind(*ends) if scale == LINEAR else NumberRange(*ends, scale=scale)
+    return kind(*ends, scale=scale)
 
 
 def _with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Range:
