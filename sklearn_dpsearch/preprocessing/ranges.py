@@ -101,6 +101,7 @@ class Range(Column):
         return self._rows(self.numbers(values), detail)
 
     ways_to_misfit = (MISSING, BELOW, ABOVE)
+    mean_square, lowest = 1.0 / 3.0, -1.0
 
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
         found, (lower, upper) = self.numbers(values), self.ends()
@@ -194,14 +195,6 @@ class Range(Column):
         if isinstance(self.bins, tuple):
             return [*scale, f"cut at {', '.join(map(str, self.bins))}"]
         return [*scale, "without bins"] if self.bins is None else scale
-
-    @property
-    def mean_square(self) -> float:
-        return 1.0 / 3.0
-
-    @property
-    def lowest(self) -> float:
-        return -1.0
 
     def ends(self) -> Array:
         """Both ends as numbers."""

@@ -146,13 +146,10 @@ class RetrievalScorer(CountScorer):
 
     kind: str
     pos_label: Any
+    n_cells = 3
 
     def __post_init__(self) -> None:
         require(self.kind in RETRIEVAL, f"kind to be one of {list(RETRIEVAL)}", kind=self.kind)
-
-    @property
-    def n_cells(self) -> int:
-        return 3
 
     def cells(self, y: Any, response: Any) -> Places:
         positive = positions(y, [self.pos_label]) == 0

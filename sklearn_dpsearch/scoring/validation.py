@@ -9,7 +9,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,9 @@ class Exposure:
 class Validation(ABC):
     """A way to choose training and validation records."""
 
+    #: Whether the number of training records is random, or smaller than the number of all records.
+    training_sizes_vary: ClassVar[bool] = True
+
     @abstractmethod
     def exposures(self) -> tuple[Exposure, ...]:
         """All the ways in which one run may use one record."""
@@ -88,25 +91,18 @@ class Validation(ABC):
         scorings = sum((1.0 if use.probability is None else use.probability) * use.scorings for use in uses)
         return max(1, round(scorings / n_folds * self.taking_part * n_samples))
 
-    @property
-    def training_sizes_vary(self) -> bool:
-        """True if the number of training records is random, or smaller than the number of all records."""
-        return True
-
 
 @dataclass(frozen=True)
 class PublicValidation(Validation):
     """All private records train; scores come from public data."""
+
+    training_sizes_vary = False
 
     def exposures(self) -> tuple[Exposure, ...]:
         return (Exposure(1, 0),)
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
         return [(all_numbers(n_samples), all_numbers(0))]
-
-    @property
-    def training_sizes_vary(self) -> bool:
-        return False
 
 
 @dataclass(frozen=True)
