@@ -176,14 +176,16 @@ class Schema(Mapping[str, Any]):
         """
         if target is None:
             return {}
+        if target not in self.columns:
+            raise KeyError(
+                f"Found target={target!r}, and no column {target!r} in the schema of {list(self)}. Add {target!r}: "
+                f"{'(0, 100)' if numeric else '[0, 1]'} to it, with what is publicly known of the target."
+            )
         return {"bounds_y": self.bounds(target)} if numeric else {"classes": self.classes(target)}
 
     def _of(self, name: str) -> Column:
         if name not in self.columns:
-            raise KeyError(
-                f"Found no column {name!r} in the schema of {list(self)}. Add it, with what is publicly known of it."
-                f"{did_you_mean(name, list(self))}"
-            )
+            raise KeyError(f"Found no column {name!r} in the schema of {list(self)}.{did_you_mean(name, list(self))}")
         return self.columns[name]
 
 
