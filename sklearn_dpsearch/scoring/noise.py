@@ -267,6 +267,7 @@ class DiscreteGaussianDP(Guarantee):
 
     sigma_squared: Fraction
     sensitivity: Sensitivity
+    has_renyi = True
 
     def _check(self) -> None:
         object.__setattr__(self, "sigma_squared", positive_fraction(self.sigma_squared, "sigma_squared"))
@@ -279,10 +280,6 @@ class DiscreteGaussianDP(Guarantee):
             rho=float_above(self.sensitivity.l2_squared / (2 * self.sigma_squared)),
             neighboring=self.neighboring,
         )
-
-    @property
-    def has_renyi(self) -> bool:
-        return True
 
     def renyi(self, order: ArrayLike) -> Array:
         """ρ·α."""
