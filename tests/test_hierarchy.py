@@ -39,7 +39,7 @@ DEFAULTS = {
     # what most scorers and columns do
     "PrivateScorer": {"plain"},
     "HistogramScorer": {"plain"},
-    "Range": {"said"},
+    "Range": {"auto_edges", "said"},
     "Records": {"opened"},
     "Dense": {"add"},
     # what most estimators that speak for themselves do

@@ -12,10 +12,10 @@ HEADER, NEW = b"sklearn_dpsearch checkpoint 2\n", ".new"
 START = len(HEADER) + hashlib.sha256().digest_size
 
 
-def write_through(path: Path, *parts: bytes) -> None:
-    """Write a file that only its owner can read, and wait until it is on the disk."""
+def write_through(path: Path, *parts: bytes, mode: int = 0o600) -> None:
+    """Write a file, by default one that only its owner can read, and wait until it is on the disk."""
     kind = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)  # a link could lead secrets elsewhere
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | kind, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | kind, mode)
     with os.fdopen(descriptor, "wb") as file:
         for part in parts:
             file.write(part)
@@ -42,10 +42,15 @@ def read_whole(path: Path) -> bytes | None:
 
 
 def write_whole(path: Path, payload: bytes) -> None:
+    """Replace a file by one that ``read_whole`` reads."""
+    replace_through(path, HEADER + hashlib.sha256(payload).digest(), payload)
+
+
+def replace_through(path: Path, *parts: bytes, mode: int = 0o600) -> None:
     """Replace a file as a whole or not at all, also across a power cut; the previous file stays until then."""
     new = path.with_name(path.name + NEW)
     try:
-        write_through(new, HEADER + hashlib.sha256(payload).digest(), payload)
+        write_through(new, *parts, mode=mode)
         os.replace(new, path)
         settle(path.parent)
     except OSError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .containment import (
     become_private,
     contained,
+    flagged,
     in_fixed_words,
     is_private,
     public_records,
@@ -20,6 +21,7 @@ __all__ = [
     "all_generators",
     "become_private",
     "contained",
+    "flagged",
     "generators_kept",
     "in_fixed_words",
     "is_private",

@@ -45,6 +45,16 @@ def without_warnings() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def flagged(flag: ContextVar[bool]) -> Iterator[None]:
+    """Set a flag of this thread, or task, while the block lasts."""
+    before = flag.set(True)
+    try:
+        yield
+    finally:
+        flag.reset(before)
+
+
 #: Whether the records at hand are public.
 _PUBLIC: ContextVar[bool] = ContextVar("public", default=False)
 
@@ -78,14 +88,9 @@ def in_fixed_words(name: str, work: Callable[[], Found]) -> Found:
     raise TrainingStoppedError(STOPPED.format(name))
 
 
-@contextlib.contextmanager
-def public_records() -> Iterator[None]:
+def public_records() -> contextlib.AbstractContextManager[None]:
     """Work on public or made-up records: errors of other code are shown as they are."""
-    before = _PUBLIC.set(True)
-    try:
-        yield
-    finally:
-        _PUBLIC.reset(before)
+    return flagged(_PUBLIC)
 
 
 #: Steps of an iterative training in a rehearsal: enough to meet every part of the code.
@@ -94,14 +99,9 @@ STEPS = 3
 _REHEARSING: ContextVar[bool] = ContextVar("rehearsing", default=False)
 
 
-@contextlib.contextmanager
-def rehearsing() -> Iterator[None]:
+def rehearsing() -> contextlib.AbstractContextManager[None]:
     """Mark the work of this thread as a rehearsal, whose results are thrown away."""
-    token = _REHEARSING.set(True)
-    try:
-        yield
-    finally:
-        _REHEARSING.reset(token)
+    return flagged(_REHEARSING)
 
 
 def steps_now(planned: int) -> int:

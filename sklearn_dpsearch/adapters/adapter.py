@@ -80,10 +80,6 @@ class Adapter(ABC):
         """Parameters that give one candidate its own secure randomness and its own ledger."""
         return {}
 
-    def integer_seeds(self, estimator: Estimator) -> Parameters:
-        """Integers in place of the generators that a search with a seed has set, where integers are needed."""
-        return {}
-
     def takes_chosen_rows(self, estimator: Estimator) -> bool:
         """Return whether ``fit`` takes records as ``ChosenRows``, without a copy."""
         return False
@@ -129,7 +125,7 @@ class Adapter(ABC):
         return None
 
     def prepare(self, model: Estimator) -> None:
-        """Make an unfitted model read numbers as its guarantee needs. Called before each ``fit``."""
+        """Make an unfitted model read numbers as its guarantee needs, and take its seed. Called before each ``fit``."""
         return None
 
     def finish(self, model: Estimator) -> None:
@@ -200,20 +196,19 @@ class ProtocolAdapter(Adapter):
     """
 
     def recognises(self, estimator: object) -> bool:
-        return _states_guarantee(estimator) or _states_event(estimator)
+        return _states(estimator, "privacy_guarantee") or _states(estimator, "dp_event")
 
-    def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
+    def training_run(self, estimator: Any, n_samples: int | None) -> TrainingRun:
         name = type(estimator).__name__
-        if _states_event(estimator) and not _states_guarantee(estimator):
-            stated = getattr(estimator, "dp_event", None)
-            event = stated() if callable(stated) else stated
+        if not _states(estimator, "privacy_guarantee"):
+            event = estimator.dp_event() if callable(estimator.dp_event) else estimator.dp_event
             guarantee = from_event(event, _relation(estimator))
             return TrainingRun(guarantee=guarantee, assumptions=(f"{name} states its own event: {event!r}.",))
         if _has(estimator, "_unseeded_cost"):  # a search: its guarantee rests on the assumptions of its estimator
             spent = estimator._unseeded_cost(n_samples)
             word = f"{name} states its own guarantee: {spent.guarantee!r}."
             return TrainingRun(guarantee=spent.guarantee, assumptions=(word, *spent.assumptions))
-        found = estimator.privacy_guarantee(n_samples) if _has(estimator, "privacy_guarantee") else None
+        found = estimator.privacy_guarantee(n_samples)
         if not isinstance(found, Guarantee):
             raise UnknownGuaranteeError(
                 f"{name}.privacy_guarantee returned {type(found).__name__}. It must return a guarantee from "
@@ -240,7 +235,7 @@ class ProtocolAdapter(Adapter):
         return is_ours(type(estimator)) and getattr(estimator, "takes_chosen_rows", False) is True
 
     def trains_together(self, estimator: Estimator) -> bool:
-        return _has(estimator, "fit_together") and not _only_inherits(estimator, "fit_together")
+        return _states(estimator, "fit_together")
 
     def fit_together(self, models: Sequence[Any], X: Any, y: Any) -> list[Any]:
         return list(models[0].fit_together(models, X, y))
@@ -272,19 +267,11 @@ def _has(estimator: object, method: str) -> TypeGuard[Any]:
     return callable(getattr(estimator, method, None))
 
 
-def _states_guarantee(estimator: object) -> bool:
-    return _has(estimator, "privacy_guarantee") and not _only_inherits(estimator, "privacy_guarantee")
-
-
-def _states_event(estimator: object) -> bool:
-    return hasattr(estimator, "dp_event") and not _only_inherits(estimator, "dp_event")
-
-
-def _only_inherits(estimator: object, method: str) -> bool:
-    """Return whether a class from elsewhere has a method from a class of this library."""
+def _states(estimator: object, name: str) -> bool:
+    """Return whether an estimator has an attribute, which a class from elsewhere does not inherit from one of ours."""
     kind = type(estimator)
-    owner = next((parent for parent in kind.__mro__ if method in vars(parent)), kind)
-    return is_ours(owner) and not is_ours(kind)
+    owner = next((parent for parent in kind.__mro__ if name in vars(parent)), kind)
+    return hasattr(estimator, name) and (is_ours(kind) or not is_ours(owner))
 
 
 def scaled_by_name(estimator: Estimator, factor: float) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class DeclaredAdapter(PartsAdapter):
     def known_parts(self, estimator: Estimator) -> Iterator[EstimatorPart]:
         for name, part, adapter in self._outermost(estimator):
             if adapter is not None:
-                yield EstimatorPart(name, part, adapter)
+                yield name, part, adapter
 
     def known_fitted_parts(self, model: Estimator) -> list[tuple[Any, Adapter]]:
         found = ((part, self._adapter(part)) for part in fitted_parts(model))

@@ -12,22 +12,13 @@ import math
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..privacy import LeakingEstimatorError, PureDP
 from ..privacy._types import Array, Neighboring
-from .adapter import Adapter, Estimator, ExtrapolationRule, Names, Parameters, TrainingRun, positive, require_version
-
-if TYPE_CHECKING:  # the library is optional
-    from diffprivlib.models import (
-        DecisionTreeClassifier,
-        GaussianNB,
-        LinearRegression,
-        LogisticRegression,
-        StandardScaler,
-    )
+from .adapter import Adapter, Estimator, Names, Parameters, TrainingRun, positive, require_version
 
 #: The module of the models that are trained in double precision, and of those whose predictions are clipped.
 OF_VARIANTS = f"{__package__}.diffprivlib_variants"
@@ -71,19 +62,19 @@ class KnownModel:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _scaler(model: StandardScaler) -> float:
+def _scaler(model: Any) -> float:
     """Mean and variance at ε/2 each, split over the features; both noises are scaled to a changed record."""
     _intervals(model, "bounds")
     _refuse_tiny_epsilon(model)
     return 1.0
 
 
-def _tree(model: DecisionTreeClassifier) -> float:
+def _tree(model: Any) -> float:
     """Permute-and-flip per leaf, at ε for a record more or less; a changed record touches two leaves or two counts."""
     return 2.0
 
 
-def _naive_bayes(model: GaussianNB) -> float:
+def _naive_bayes(model: Any) -> float:
     """A record that changes its class touches two counts, two vectors of sums and two of squares, ε/3 each.
 
     The noise of a sum is scaled to upper − lower, but a record that enters a class moves the sum by
@@ -102,7 +93,7 @@ def _naive_bayes(model: GaussianNB) -> float:
     return float(2.0 * (2.0 + np.mean(reach)) / 3.0)
 
 
-def _logistic_regression(model: LogisticRegression) -> float:
+def _logistic_regression(model: Any) -> float:
     """Objective perturbation needs every coefficient in the penalty and rows of norm at most 2."""
     if model.fit_intercept:
         raise LeakingEstimatorError(
@@ -128,7 +119,7 @@ def _logistic_regression(model: LogisticRegression) -> float:
     return 1.0
 
 
-def _linear_regression(model: LinearRegression) -> float:
+def _linear_regression(model: Any) -> float:
     """Functional mechanism, for settings in which its sensitivities are correct."""
     if model.fit_intercept:
         raise LeakingEstimatorError(
@@ -155,7 +146,7 @@ def _never(reason: str) -> Callable[[Any], float]:
     return refuse
 
 
-def _refuse_tiny_epsilon(model: GaussianNB | StandardScaler) -> None:
+def _refuse_tiny_epsilon(model: Any) -> None:
     if model.epsilon < SMALLEST_EPSILON:
         raise LeakingEstimatorError(
             f"{type(model).__name__} has epsilon={model.epsilon!r}: below {SMALLEST_EPSILON:g} diffprivlib computes "
@@ -163,7 +154,7 @@ def _refuse_tiny_epsilon(model: GaussianNB | StandardScaler) -> None:
         )
 
 
-def _intervals(model: GaussianNB | LinearRegression | StandardScaler, name: str) -> tuple[Array, Array]:
+def _intervals(model: Any, name: str) -> tuple[Array, Array]:
     """Lower and upper ends of a parameter that holds bounds, checked."""
     given = getattr(model, name)
     try:
@@ -316,10 +307,6 @@ class DiffprivlibAdapter(Adapter):
 
     def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
         return {} if neighboring == "replace_one" else None
-
-    def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
-        """Rules for changing parameters. C is kept: it weighs the sum of all losses (docs/theory/extrapolation.md)."""
-        return {"C": "keep"} if type(estimator).__name__ == "LogisticRegression" else {}
 
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]]:
         """Space around the current parameters, from ``SPACES``."""

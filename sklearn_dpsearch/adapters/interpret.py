@@ -74,11 +74,13 @@ class InterpretAdapter(Adapter):
         """No seed, so that noise is seeded by the operating system; one process, as the search has its own."""
         return {"random_state": None, "n_jobs": 1}
 
-    def integer_seeds(self, estimator: Estimator) -> Parameters:
-        return {"random_state": int(check_random_state(estimator.get_params()["random_state"]).randint(2**31 - 1))}
-
     def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
         return {} if neighboring == "zero_out" else None
+
+    def prepare(self, model: Any) -> None:
+        """Draw an integer from the generator that a search with a seed has set: DP-EBM takes no generators."""
+        if model.random_state is not None:
+            model.random_state = int(check_random_state(model.random_state).randint(2**31 - 1))
 
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]]:
         """Learning rates, rounds and leaves. The default rate loses four to six points of accuracy on Adult."""

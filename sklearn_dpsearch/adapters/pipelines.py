@@ -6,7 +6,7 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn.compose import ColumnTransformer, make_column_selector
@@ -27,14 +27,8 @@ from .steps_by_parameters import (
 )
 
 T = TypeVar("T")
-
-
-class EstimatorPart(NamedTuple):
-    """A part of an estimator: its name there ("" for the whole), the part, and its adapter."""
-
-    name: str
-    estimator: Any
-    adapter: Adapter
+#: A part of an estimator: its name there ("" for the whole), the part, and its adapter.
+EstimatorPart: TypeAlias = tuple[str, Any, Adapter]
 
 
 class PartsAdapter(Adapter):
@@ -54,9 +48,6 @@ class PartsAdapter(Adapter):
 
     def fresh_randomness(self, estimator: Estimator) -> Parameters:
         return under_names(self.answers(estimator, lambda adapter, part: adapter.fresh_randomness(part)))
-
-    def integer_seeds(self, estimator: Estimator) -> Parameters:
-        return under_names(self.answers(estimator, lambda adapter, part: adapter.integer_seeds(part)))
 
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]] | None:
         """All combinations of the parts' spaces."""
@@ -144,13 +135,11 @@ class CompositeAdapter(PartsAdapter):
         try:
             return self.adapter_for(part)
         except UnknownGuaranteeError as error:
-            if not callable(getattr(part, "fit", None)):
-                raise in_step(name, error) from error
             raise learns_without_privacy(name, part) from error
 
     def known_parts(self, estimator: Estimator) -> list[EstimatorPart]:
         private = [(name, part) for name, part in named_parts(estimator) if not _is_free(part)]
-        return [EstimatorPart(name, part, self._adapter(name, part)) for name, part in private]
+        return [(name, part, self._adapter(name, part)) for name, part in private]
 
     def known_fitted_parts(self, model: Estimator) -> list[tuple[Any, Adapter]]:
         parts = [part for _, part in named_parts(model, fitted=True) if not _is_free(part)]

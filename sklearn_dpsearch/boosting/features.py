@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..data.lists import objects
 from ..data.rows import ChosenRows
 from ..preprocessing import Schema
-from ..preprocessing.columns import Array, Choice, Column, Detail, Hashed
+from ..preprocessing.columns import Array, Column, Detail, OneHot
 from ..preprocessing.ranges import AUTO, ENCODER, LOG, NumberRange, Range
 
 #: Codes of a table, shape (n_features, n_samples); one byte each, unless a column has more than 256 values.
@@ -65,15 +65,15 @@ class CodedColumns:
     Attributes
     ----------
     features : tuple of Feature
-    edges : list of ndarray or None
-        Inner edges of the bins of each column of the schema, in its own numbers; None for other columns than ranges.
+    edges : list of ndarray
+        Inner edges of the bins of each column of the schema, in its own numbers; none of other columns than ranges.
     """
 
     def __init__(self, schema: Schema, max_bins: int) -> None:
         self._schema = schema
         columns = schema.columns.values()
-        scales = [_edges(column, max_bins) if isinstance(column, Range) else None for column in columns]
-        self.edges = [None if found is None else np.unique(np.concatenate(found)) for found in scales]
+        scales = [_edges(column, max_bins) if isinstance(column, Range) else [np.empty(0)] for column in columns]
+        self.edges = [np.unique(np.concatenate(found)) for found in scales]
         self.features = tuple(
             feature
             for place, (column, found) in enumerate(zip(columns, scales))
@@ -82,7 +82,7 @@ class CodedColumns:
 
     def described(self, most: int) -> list[str]:
         """One line for each column of the schema; ``most`` is the largest number of listed values that are shown."""
-        bins = {name: len(edges) + 1 for name, edges in zip(self._schema, self.edges) if edges is not None}
+        bins = {name: len(edges) + 1 for name, edges in zip(self._schema, self.edges)}
         return self._schema.described(bins, most)
 
     def codes(self, X: Any) -> Codes:
@@ -104,7 +104,6 @@ class CodedColumns:
         """Values of each feature, by the schema alone."""
         for (name, column), edges in zip(self._schema.columns.items(), self.edges):
             if isinstance(column, Range):
-                assert edges is not None
                 yield from _values_of_range(name, column, edges)
             else:
                 (points,) = column.curves(name, Detail())
@@ -113,22 +112,17 @@ class CodedColumns:
     def _coded(self, values: Sequence[NDArray[Any]]) -> Iterator[NDArray[np.intp]]:
         for column, edges, given in zip(self._schema.columns.values(), self.edges, values):
             if isinstance(column, Range):
-                assert edges is not None
                 yield from _of_range(column, edges, given)
-            else:
-                assert isinstance(column, Choice | Hashed)
+            elif isinstance(column, OneHot):
                 yield column.places(given)
 
 
-def _features(place: int, column: Column, edges: Array | None, scales: Sequence[Array] | None) -> Iterator[Feature]:
+def _features(place: int, column: Column, edges: Array, scales: Sequence[Array]) -> Iterator[Feature]:
     if isinstance(column, Range):
-        assert edges is not None
-        assert scales is not None
         yield Feature(place, len(edges) + 2, tuple(np.searchsorted(edges, scale) for scale in scales))
         for part in column.parts():
             yield Feature(place, part.size + 1, (np.arange(part.size - 1),))
-    else:
-        assert isinstance(column, Choice | Hashed)
+    elif isinstance(column, OneHot):
         yield Feature(place, column.n_places)
 
 
@@ -136,7 +130,7 @@ def _edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
     """Inner edges of the bins, in the column's own numbers, for each of its scales."""
     if column.bins not in (ENCODER, AUTO, None):
         return [column.edges(Detail())]
-    lower, upper = (float(end) for end in _ends(column))
+    lower, upper = (float(end) for end in column.ends())
     whole = isinstance(column, NumberRange) and column.of_whole_numbers
     found = [column.edges(Detail(bins=max_bins))]
     if whole and upper - lower < max_bins:
@@ -150,14 +144,14 @@ def _of_range(column: Range, edges: NDArray[np.float64], given: NDArray[Any]) ->
     numbers = column.numbers(given)
     missing = np.isnan(numbers)
     yield np.where(missing, len(edges) + 1, np.searchsorted(edges, numbers, side="right"))
-    inside = np.clip(np.where(missing, 0.0, numbers), *_ends(column))
+    inside = np.clip(np.where(missing, 0.0, numbers), *column.ends())
     for part in column.parts():
         yield np.where(missing, part.size, part.place(inside))
 
 
 def _values_of_range(name: str, column: Range, edges: NDArray[np.float64]) -> Iterator[CodedValues]:
     """Ends of each bin, between which a curve is flat, and the parts of a date."""
-    lower, upper = _ends(column)
+    lower, upper = column.ends()
     ends = np.array([lower, *edges, upper])
     inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * WITHIN
     inside[-1, -1] = upper
@@ -166,7 +160,3 @@ def _values_of_range(name: str, column: Range, edges: NDArray[np.float64]) -> It
     for part in column.parts():
         labels = objects(range(part.first, part.first + part.size))
         yield CodedValues(f"{name}_{part.name}", labels, np.arange(part.size), np.ones(part.size))
-
-
-def _ends(column: Range) -> Array:
-    return column.numbers(np.array([column.lower, column.upper], dtype=object))

@@ -53,17 +53,14 @@ class Derivatives(NamedTuple):
 class Loss(ABC):
     """Loss of records by their outputs, an array of shape (n_outputs, n_samples)."""
 
+    #: Number of outputs.
+    n_outputs: int = 1
     #: Unit of Hessians: their noise is that of scores times ``noise.HESSIAN_NOISE`` and this.
     hessian_unit: float
     #: Bound on the square of the norm of a record's Hessians, none of which is negative.
     squared_hessians: Fraction
     #: Whether all records have the same Hessians at all outputs.
     constant_hessians: bool = False
-
-    @property
-    @abstractmethod
-    def n_outputs(self) -> int:
-        """Number of outputs."""
 
     @abstractmethod
     def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
@@ -94,10 +91,6 @@ class BinaryLoss(Loss):
     hessian_unit = 0.5
     squared_hessians = Fraction(1, 4)
 
-    @property
-    def n_outputs(self) -> int:
-        return 1
-
     def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
         odds = exp_of_minus(np.abs(outputs))
         scores = targets * np.where(targets * outputs > 0, odds, 1.0)
@@ -122,23 +115,19 @@ class SoftmaxLoss(Loss):
     hessian_unit = 0.5
 
     def __init__(self, n_classes: int) -> None:
-        self._n_classes = n_classes
+        self.n_outputs = n_classes
         k = min(n_classes, 4)
         self.squared_hessians = Fraction(k - 1, k**2)
-
-    @property
-    def n_outputs(self) -> int:
-        return self._n_classes
 
     def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
         chances = exp_of_minus(outputs.max(axis=0) - outputs)
         chances /= _added(chances)
         largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + _added(np.square(chances)))
-        is_class = np.arange(self._n_classes)[:, np.newaxis] == targets
+        is_class = np.arange(self.n_outputs)[:, np.newaxis] == targets
         return Derivatives((is_class - chances) / largest, chances * (1.0 - chances) / largest)
 
     def start(self, mean_scores: Array) -> Array:
-        even = 1.0 / self._n_classes
+        even = 1.0 / self.n_outputs
         chances = np.clip(even + mean_scores * even * (1.0 - even), LEAST_PROBABILITY, 1.0)
         logits: Array = np.log(chances) - np.log(chances).mean()
         return logits
@@ -150,10 +139,6 @@ class SquaredLoss(Loss):
     hessian_unit = 1.0
     squared_hessians = Fraction(1)
     constant_hessians = True
-
-    @property
-    def n_outputs(self) -> int:
-        return 1
 
     def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
         return Derivatives(np.clip(targets - outputs, -1.0, 1.0), np.ones_like(outputs))

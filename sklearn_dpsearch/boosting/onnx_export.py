@@ -125,7 +125,7 @@ def _of_texts(name: str, column: Column) -> bool:
     )
 
 
-def _codes(graph: Graph, name: str, column: Column, edges: Array | None, texts: bool) -> str:
+def _codes(graph: Graph, name: str, column: Column, edges: Array, texts: bool) -> str:
     """Code of each record, shape (n_samples,)."""
     if isinstance(column, Choice):
         unknown = len(column.values)
@@ -138,7 +138,6 @@ def _codes(graph: Graph, name: str, column: Column, edges: Array | None, texts: 
         is_listed = graph("Equal", name, graph.constant(np.array(column.values, np.float64)))
         below = graph.constant(np.arange(unknown) - unknown)
         return graph("Add", _counted(graph, graph("Mul", _whole(graph, is_listed), below)), graph.constant(unknown))
-    assert edges is not None
     code = _counted(graph, _whole(graph, graph("GreaterOrEqual", name, graph.constant(edges))))
     missing = graph("Squeeze", graph("IsNaN", name), graph.constant([1]))
     return graph("Where", missing, graph.constant(len(edges) + 1), code)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from .cells import WHOLE, CellNumbers, Partition, PartitionDraws
 from .features import Codes
 from .losses import Array, Derivatives, Loss
 from .noise import HESSIAN_NOISE, UNIT, bounded, squared_distance, squares, sums_of, whole
+
+if TYPE_CHECKING:  # which imports this file
+    from .partitions import PartitionedRecords
 
 #: Records in the processor's cache at once.
 BLOCK = 2**14
@@ -35,11 +38,10 @@ EVERY, CHANGE, MOST_WAY = 10, 0.2, 1.5
 LANES = 4
 
 
-class SumRelease(Protocol):
-    """Release of sums: noisy sums of scores and of Hessians."""
-
-    def __call__(self, sums: NDArray[np.int64], /) -> tuple[Array, Array]:
-        """Noisy sums of scores and of Hessians, each of shape (n_outputs, n_cells)."""
+#: Records in training, here or in partitions elsewhere.
+RecordSums: TypeAlias = "TrainingRecords | PartitionedRecords"
+#: Sums ↦ noisy sums of scores and of Hessians, each of shape (n_outputs, n_cells).
+SumRelease: TypeAlias = Callable[[NDArray[np.int64]], tuple[Array, Array]]
 
 
 @dataclass
@@ -136,55 +138,8 @@ class Boosted(NamedTuple):
     noise: list[Array]
 
 
-class RecordSums(Protocol):
-    """Records in training, here or in partitions elsewhere; only their number and sums over cells are asked of them."""
-
-    loss: Loss
-    of_persons: bool
-    n_units: int
-    assumptions: tuple[str, ...]
-
-    def fingerprint(self) -> NDArray[np.uint64]:
-        """Sum over the records of a hash of each, whatever their order; persons' records are hashed together too."""
-
-    def sums(self, step: Array, partition: Partition) -> NDArray[np.int64]:
-        """Add a step to the outputs, by the cells of the round before, and sum derivatives over those of a partition.
-
-        Parameters
-        ----------
-        step : ndarray of shape (n_outputs, n_cells)
-        partition : Partition
-
-        Returns
-        -------
-        ndarray of shape (2 · n_outputs, n_cells)
-            Sums of whole numbers.
-        """
-
-    def advance(self, step: Array) -> None:
-        """Add a step to the outputs, by the cells of the round before; the next one is by one cell for all."""
-
-    def start_at(self, constant: Array, way: float) -> None:
-        """Set the outputs to a share of the way from constant ones, of shape (n_outputs, 1), to the initial ones."""
-
-    def move_along(self, constant: Array, way: float) -> None:
-        """Add a share of that way to the outputs."""
-
-    def sums_along(self, constant: Array, way: float | None = None) -> NDArray[np.int64]:
-        """Sums over all records of the slope of the loss along that way, in place of scores.
-
-        The direction is between −1 and 1: so no record adds more than at any other release.
-
-        Parameters
-        ----------
-        constant : ndarray of shape (n_outputs, 1)
-        way : float, optional
-            Share of the way at which the slope is taken; None: at the outputs.
-        """
-
-
 class TrainingRecords:
-    """Records in training that are all here.
+    """Records in training that are all here; only their number and sums over cells are asked of them.
 
     Parameters
     ----------
@@ -228,6 +183,7 @@ class TrainingRecords:
         self._cells = np.zeros(codes.shape[1], np.uint16)
 
     def fingerprint(self) -> NDArray[np.uint64]:
+        """Sum over the records of a hash of each, whatever their order; persons' records are hashed together too."""
         initial = self._initial if self._initial.size else ()
         hashed = np.arange(LANES, dtype=np.uint64)[:, np.newaxis] + np.zeros(len(self._targets), np.uint64)
         targets = np.where(self._blank, np.nan, self._targets) if self._blank is not None else self._targets
@@ -239,6 +195,18 @@ class TrainingRecords:
         return found
 
     def sums(self, step: Array, partition: Partition) -> NDArray[np.int64]:
+        """Add a step to the outputs, by the cells of the round before, and sum derivatives over those of a partition.
+
+        Parameters
+        ----------
+        step : ndarray of shape (n_outputs, n_cells)
+        partition : Partition
+
+        Returns
+        -------
+        ndarray of shape (2 · n_outputs, n_cells)
+            Sums of whole numbers.
+        """
         sums = np.zeros((2 * self.loss.n_outputs, partition.n_cells))
         for rows, persons in self._blocks(partition.n_cells):
             self.outputs[:, rows] += step[:, self._cells[rows]]
@@ -249,16 +217,29 @@ class TrainingRecords:
         return sums.astype(np.int64)
 
     def advance(self, step: Array) -> None:
+        """Add a step to the outputs, by the cells of the round before; the next one is by one cell for all."""
         self.outputs += step[:, self._cells]
         self._cells[:] = 0
 
     def start_at(self, constant: Array, way: float) -> None:
+        """Set the outputs to a share of the way from constant ones, of shape (n_outputs, 1), to the initial ones."""
         self.outputs = between(constant, self._initial, way)
 
     def move_along(self, constant: Array, way: float) -> None:
+        """Add a share of that way to the outputs."""
         self.outputs += way * FARTHEST * self._line(constant, slice(None))
 
     def sums_along(self, constant: Array, way: float | None = None) -> NDArray[np.int64]:
+        """Sums over all records of the slope of the loss along that way, in place of scores.
+
+        The direction is between −1 and 1: so no record adds more than at any other release.
+
+        Parameters
+        ----------
+        constant : ndarray of shape (n_outputs, 1)
+        way : float, optional
+            Share of the way at which the slope is taken; None: at the outputs.
+        """
         sums = np.zeros((2 * self.loss.n_outputs, 1))
         for rows, persons in self._blocks(1):
             outputs = self.outputs[:, rows] if way is None else between(constant, self._initial[:, rows], way)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import uuid
@@ -18,7 +17,6 @@ from ..privacy import (
     GaussianDP,
     Guarantee,
     LaplaceDP,
-    MissingDeltaError,
     MixedNeighborsError,
     PrivacyError,
     ProfileDP,
@@ -30,7 +28,6 @@ from ..privacy import (
     from_dict,
 )
 from ..privacy._types import Neighboring
-from ..privacy.guarantees.base import Statement, as_guarantee
 from ..privacy.guarantees.composition import Composition
 from ..privacy.statement.sections import PERSON
 
@@ -174,16 +171,6 @@ def in_unit(entry: Entry, unit: str) -> Entry:
     return replace(entry, guarantee=stated_under(entry.guarantee, "replace_one"))
 
 
-def guarantee_in(value: Guarantee | Statement) -> Guarantee:
-    """The guarantee itself, or that of a statement."""
-    if hasattr(value, "privacy_guarantee"):
-        raise TypeError(
-            f"Found {type(value).__name__}; a guarantee is needed. A search enters itself (ledger=...). Of another "
-            "estimator give what a fit promises: ledger.spend(net.privacy_guarantee(n_samples))."
-        )
-    return as_guarantee(value)
-
-
 # --- several entries --------------------------------------------------------------------------------------------------
 
 
@@ -236,13 +223,10 @@ def left(spent: Guarantee, epsilon: float, delta: float) -> float:
         relation = spent.neighboring
         return GaussianDP(mu=size, neighboring=relation) if delta > 0 else PureDP(epsilon=size, neighboring=relation)
 
-    def largest_beside(base: Guarantee) -> Guarantee:
-        return of_size(calibrate(lambda size: compose(base, of_size(size)), epsilon, delta, tolerance=TOLERANCE))
-
-    joined = ProfileDP.from_pair(spent.pair, spent.neighboring)  # composed faster, and costs a trace more
-    for base in (joined, spent) if isinstance(spent, Composition) else (spent,):
-        with contextlib.suppress(BudgetUnreachableError, MissingDeltaError):
-            largest = largest_beside(base)
-            if compose(spent, largest).epsilon_at(delta) <= epsilon:
-                return float(largest.epsilon_at(delta))
-    return 0.0
+    if delta > 0 and isinstance(spent, Composition):  # composed faster as one, and costs a trace more
+        spent = ProfileDP.from_pair(spent.pair, spent.neighboring)
+    try:
+        size = calibrate(lambda size: compose(spent, of_size(size)), epsilon, delta, tolerance=TOLERANCE)
+    except BudgetUnreachableError:
+        return 0.0
+    return float(of_size(size).epsilon_at(delta))

@@ -7,12 +7,11 @@ the process: at worst an unrelated fit is entered. Several open blocks are ambig
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
-from .._process import is_private
+from .._process import flagged, is_private
 from ..privacy import PrivacyError
 
 #: A ``PrivacyLedger``, whose file imports this one.
@@ -77,14 +76,9 @@ def ledger_here() -> Ledger | None:
     return others[0] if others else None
 
 
-@contextlib.contextmanager
-def counted() -> Iterator[None]:
+def counted() -> AbstractContextManager[None]:
     """Enter nothing for the work inside, whose records are public or made up."""
-    before = _COUNTED.set(True)
-    try:
-        yield
-    finally:
-        _COUNTED.reset(before)
+    return flagged(_COUNTED)
 
 
 def is_counted() -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 
 import filelock
 
-from .._disk.durable import settle
+from .._disk.durable import replace_through, settle
 from ..privacy import PrivacyError
 
 #: Version of the layout of lines. A reader refuses any other version.
@@ -27,8 +27,8 @@ VERSION = 1
 MARK = b', "digest": "'
 #: Seconds to wait for other processes that write.
 PATIENCE = 600.0
-#: Names of files beside a ledger.
-LOCK, NEW = ".lock", ".new"
+#: End of the name of the file beside a ledger that is locked.
+LOCK = ".lock"
 
 
 @dataclass(frozen=True)
@@ -144,12 +144,8 @@ def locked(path: Path) -> Iterator[None]:
 
 def begin(path: Path, header: dict[str, Any]) -> None:
     """Create a file with a header, as a whole or not at all. Call under the lock."""
-    new = Path(f"{path}{NEW}")
     with _said(path, "begin"):
-        with _opened(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
-            _write_through(descriptor, _line(json.dumps({"ledger": VERSION, **header}), ""))
-        os.replace(new, path)
-        settle(path.parent)
+        replace_through(path, _line(json.dumps({"ledger": VERSION, **header}), ""), mode=0o666)
 
 
 def add(path: Path, pages: Pages, body: str) -> Pages:
@@ -163,8 +159,8 @@ def add(path: Path, pages: Pages, body: str) -> Pages:
     line = b"\n" * pages.open_end + _line(body, pages.digest)
     with _said(path, "write"):
         settle(path.parent)  # the file's name has to outlast a power cut too, also if another process began it
-        with _opened(path, os.O_RDWR) as descriptor:
-            _refuse_second_name(descriptor, path)
+        with path.open("r+b", buffering=0) as file:
+            descriptor = file.fileno()
             os.ftruncate(descriptor, pages.end)
             os.lseek(descriptor, pages.end, os.SEEK_SET)
             try:
@@ -176,15 +172,6 @@ def add(path: Path, pages: Pages, body: str) -> Pages:
                 raise
     digests = (*pages.digests, _digest(body.encode(), pages.digest))
     return Pages(pages.header, (*pages.bodies, body), digests, pages.end + len(line))
-
-
-@contextlib.contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
-    descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _line(body: str, before: str) -> bytes:
@@ -200,22 +187,10 @@ def _write_through(descriptor: int, line: bytes) -> None:
     os.fsync(descriptor)
 
 
-def _refuse_second_name(descriptor: int, path: Path) -> None:
-    """Raise for a file with several names, as each name would have its own lock."""
-    if os.fstat(descriptor).st_nlink > 1:
-        raise PrivacyError(
-            f"Found {str(path)!r} under several names (hard links), under each of which processes would lock out only "
-            "each other; a file with one name is needed. Delete the other names."
-        )
-
-
-#: Failed action ↦ remedy.
-NEEDED = {
-    "read": "a ledger that can be read, under the name with which it was begun, also where worker processes run",
-    "lock": "a folder that exists and may be written into, on a file system with locks",
-    "begin": "a folder that exists and may be written into, and room",
-    "write": "the right to write, and room",
-}
+NEEDED = (
+    "the file under the name with which it was begun, the right to write, room, and a folder that exists and may be "
+    "written into, on a file system with locks, are needed, also where worker processes run"
+)
 
 
 @contextlib.contextmanager
@@ -232,7 +207,7 @@ def _said(path: Path, doing: str) -> Iterator[None]:
     except (OSError, NotImplementedError) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
         problem = (
-            f"Found no way to {doing} the ledger {str(path)!r} ({why}); {NEEDED[doing]} is needed. Mend that and try "
-            "again. No record was used."
+            f"Found no way to {doing} the ledger {str(path)!r} ({why}); {NEEDED}. Mend that and try again. No record "
+            "was used."
         )
     raise PrivacyError(problem)

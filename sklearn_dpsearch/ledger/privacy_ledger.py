@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from .._version import __version__
 from ..privacy import BudgetExceededError, Guarantee, PrivacyError
-from ..privacy._checks import plain_number
-from ..privacy._types import NEIGHBORING, Neighboring
+from ..privacy._checks import check_neighboring, plain_number, require
+from ..privacy._types import Neighboring
+from ..privacy.guarantees.base import as_guarantee
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.content import up
 from . import ledger_file
@@ -21,7 +22,6 @@ from .entry import (
     Entry,
     check_unit,
     epsilon_of,
-    guarantee_in,
     in_unit,
     left,
     read_entry,
@@ -73,6 +73,12 @@ class PrivacyLedger:
     ----------
     path : str
         The file's full name.
+    epsilon, delta : float
+        The budget; every ε is stated at its δ.
+    neighboring : str or None
+        The relation given when the ledger was begun; None for that of the first entry.
+    policy : dict or None
+        The rules of the policy with which the ledger was begun.
 
     Notes
     -----
@@ -107,7 +113,6 @@ class PrivacyLedger:
         _check(epsilon, delta, neighboring)
         self.path = os.path.realpath(os.path.expanduser(path))
         self._file, self._label = Path(self.path), ""
-        self._seen: list[tuple[int, str]] = [(0, "")]  # of all ledgers derived from this one
         rules = None if policy is None else read_policy(policy)
         if not os.path.exists(self.path):
             budget = budget_under(rules or {}, epsilon=epsilon, delta=delta, neighboring=neighboring)
@@ -116,48 +121,26 @@ class PrivacyLedger:
                 if not os.path.exists(self.path):  # no other process was faster
                     ledger_file.begin(self._file, header)
         found = ledger_file.read(self._file)
-        self._begun: Mapping[str, Any] = found.header
-        self._note(found)
+        self._seen = [(len(found.bodies), found.digest)]  # of all ledgers derived from this one
+        begun = found.header
+        self.epsilon = math.inf if begun["epsilon"] is None else float(begun["epsilon"])
+        self.delta = float(begun["delta"])
+        self.neighboring: Neighboring | None = begun["neighboring"]
+        self.policy: Policy | None = begun.get("policy")
+        self._unit: str | None = begun["unit"]
         self._check_same(epsilon=epsilon, delta=delta, neighboring=neighboring, policy=rules)
 
     # --- the file -------------------------------------------------------------------------------------------------
-
-    # read-only, as a budget must not grow
-
-    @property
-    def epsilon(self) -> float:
-        """The budget's ε."""
-        return math.inf if self._begun["epsilon"] is None else float(self._begun["epsilon"])
-
-    @property
-    def delta(self) -> float:
-        """The budget's δ, at which every ε is stated."""
-        return float(self._begun["delta"])
-
-    @property
-    def neighboring(self) -> Neighboring | None:
-        """The relation given when the ledger was begun; None for that of the first entry."""
-        return cast(Neighboring | None, self._begun["neighboring"])
-
-    @property
-    def policy(self) -> Policy | None:
-        """The rules of the policy with which the ledger was begun."""
-        return cast(Policy | None, self._begun.get("policy"))
 
     def _pages(self) -> ledger_file.Pages:
         """Content of the file now, which includes all that was read before."""
         number, digest = self._seen[0]  # before it is read: another thread may enter something meanwhile
         found = ledger_file.read(self._file)
-        if found.header != self._begun:
+        if found.digests[number : number + 1] != (digest,):
             raise PrivacyError(
-                f"Found another ledger in the place of {self.path!r}; the ledger that was opened is needed, as its "
-                "entries are spent. Put it back; or open the new ledger, and enter there what the old one has."
-            )
-        if number and found.digests[number : number + 1] != (digest,):
-            raise PrivacyError(
-                f"Found {len(found.bodies)} entries in {self.path!r}, and not the {number} that were there before: the "
-                "last ones were cut off, or it is another copy. All are needed, as their cost stays spent. Put the "
-                "file back as it was; or open it anew, PrivacyLedger(path), and enter the missing ones by hand."
+                f"Found another ledger in the place of {self.path!r}, or its last entries cut off: {len(found.bodies)} "
+                f"entries, and not the {number} that were there before. All are needed, as their cost stays spent. Put "
+                "the file back as it was; or open it anew, PrivacyLedger(path), and enter the missing ones by hand."
             )
         self._note(found)
         return found
@@ -249,13 +232,13 @@ class PrivacyLedger:
         entries, _ = self._counted()
         return left(total_of(entries, relation_of(entries, self.neighboring)), self.epsilon, self.delta)
 
-    def _unit(self, entries: Sequence[Entry]) -> str:
+    def _unit_of(self, entries: Sequence[Entry]) -> str:
         """Unit of the ledger: that of its first entry."""
-        return str(self._begun["unit"] or (entries[0].unit if entries else "record"))
+        return self._unit or (entries[0].unit if entries else "record")
 
     def _counted(self) -> tuple[tuple[Entry, ...], str]:
         """Entries as they count, and the unit of the ledger."""
-        unit = self._unit(entries := self.entries())
+        unit = self._unit_of(entries := self.entries())
         return tuple(in_unit(entry, unit) for entry in entries), unit
 
     # --- entering -------------------------------------------------------------------------------------------------
@@ -285,26 +268,19 @@ class PrivacyLedger:
         """Check the budget and write an entry, as one step for all processes. An existing entry stays."""
         if isinstance(spent, PrivacySpent):
             stated |= {"delta": spent.delta, "assumptions": tuple(spent.assumptions), "unit": spent.unit}
-        label, guarantee = _text(label or self._label), guarantee_in(spent)
-        new = Entry(name=name, label=label, guarantee=guarantee, library=__version__, **stated)
+        guarantee = as_guarantee(spent)
+        new = Entry(name=name, label=label or self._label, guarantee=guarantee, library=__version__, **stated)
         entry = read_entry(new.written())  # as it will be read from the file
-        if self._holds(entry, self.entries()):  # the slow part, before other processes have to wait
-            return
         with ledger_file.locked(self._file):
             found = self._pages()
-            if not self._holds(entry, tuple(map(read_entry, found.bodies))):
+            entries = tuple(map(read_entry, found.bodies))
+            if all(one.id != entry.id for one in entries):
+                self._check(entries, entry)
                 self._note(ledger_file.add(self._file, found, entry.written()))
-
-    def _holds(self, entry: Entry, entries: tuple[Entry, ...]) -> bool:
-        """Return whether the entry is there: a fit resumed after a crash. A new entry is checked against the budget."""
-        if any(one.id == entry.id for one in entries):
-            return True
-        self._check(entries, entry)
-        return False
 
     def _check(self, entries: Sequence[Entry], more: Entry) -> None:
         """Raise if one more entry would exceed the budget, or cannot be stated under the ledger's relation."""
-        policy, unit = self.policy or {}, self._unit([*entries, more])
+        policy, unit = self.policy or {}, self._unit_of([*entries, more])
         check_entry(policy, more)
         check_unit(more, unit)
         entries, more = [in_unit(entry, unit) for entry in entries], in_unit(more, unit)
@@ -348,7 +324,7 @@ class PrivacyLedger:
             Of the same file: ``ledger=ledger.label("baseline")``, ``with ledger.label("folds"):``.
         """
         made = object.__new__(PrivacyLedger)
-        made.__dict__.update(self.__dict__, _label=_text(text))
+        made.__dict__.update(self.__dict__, _label=text)
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -371,18 +347,10 @@ class PrivacyLedger:
 
 
 def _check(epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> None:
-    for name, value in (("epsilon", epsilon), ("delta", delta)):
-        if value is not None:
-            plain_number(name, value)
-    if epsilon is not None and not epsilon > 0:
-        raise ValueError(f"Found epsilon={epsilon!r}; a budget above 0 is needed, e.g. epsilon=3.")
-    if delta is not None and not 0 <= delta < 1:
-        raise ValueError(f"Found delta={delta!r}; 0 <= delta < 1 is needed, well below 1 / number of records.")
-    if neighboring is not None and neighboring not in NEIGHBORING:
-        raise ValueError(f"Found neighboring={neighboring!r}; None or one of {NEIGHBORING} is needed.")
-
-
-def _text(label: str) -> str:
-    if not isinstance(label, str):
-        raise TypeError(f"Found the label {type(label).__name__}; text is needed, e.g. label='baseline'.")
-    return label
+    """Raise for a budget that is none."""
+    if epsilon is not None:
+        require(plain_number("epsilon", epsilon) > 0, "a budget epsilon > 0", epsilon=epsilon)
+    if delta is not None:
+        require(0 <= plain_number("delta", delta) < 1, "0 <= delta < 1", delta=delta)
+    if neighboring is not None:
+        check_neighboring(neighboring)

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,6 +118,13 @@ class Detail:
 class Column(ABC):
     """One column of a table."""
 
+    #: Names of what values of this column may be that the schema does not describe.
+    ways_to_misfit: ClassVar[tuple[str, ...]]
+    #: Mean of the sum of squares of the outputs without bins, if all values are equally likely.
+    mean_square: ClassVar[float] = 1.0
+    #: Smallest number of an output for a value; the largest is 1.
+    lowest: ClassVar[float]
+
     @abstractmethod
     def encoded(self, values: NDArray[Any], detail: Detail) -> Array:
         """Numbers of shape (n_samples, number of outputs)."""
@@ -133,11 +140,6 @@ class Column(ABC):
     @abstractmethod
     def refuse(self, name: str, kind: str) -> None:
         """Raise if values of this kind (a letter of NumPy's) can never fit the schema."""
-
-    @property
-    @abstractmethod
-    def ways_to_misfit(self) -> tuple[str, ...]:
-        """Names of what values of this column may be that the schema does not describe."""
 
     @abstractmethod
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
@@ -159,20 +161,12 @@ class Column(ABC):
     def described(self, bins: int = 0, most: int | None = None) -> str:
         """The column in words; with a number of bins, and with at most this many listed values."""
 
-    @property
-    def mean_square(self) -> float:
-        """Mean of the sum of squares of the outputs without bins, if all values are equally likely."""
-        return 1.0
-
-    @property
-    @abstractmethod
-    def lowest(self) -> float:
-        """Smallest number of an output for a value; the largest is 1."""
-
 
 @dataclass(frozen=True)
 class OneHot(Column):
     """One output for each of several places; the last place is for values that have no other."""
+
+    lowest = 0.0
 
     @abstractmethod
     def labels(self) -> Sequence[Any]:
@@ -194,10 +188,6 @@ class OneHot(Column):
         labels = self.labels()[: self._width(detail)]
         counted = np.arange(len(labels)) < self.n_places - 1
         yield CurvePoints(name, objects(labels), np.eye(len(labels)), counted.astype(float))
-
-    @property
-    def lowest(self) -> float:
-        return 0.0
 
     def _width(self, detail: Detail) -> int:
         return self.n_places - (not detail.indicators)

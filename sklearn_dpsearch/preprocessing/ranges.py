@@ -64,27 +64,30 @@ class Range(Column):
     lower, upper : number or date
     bins : int, "auto", None, tuple or "encoder"
         Number of equal bins, or the inner edges in the column's own units; "encoder": as the encoder says.
+    scale : {"linear", "log"}
+        "log", of numbers alone: equally spaced by sign(x)·log(1 + |x|).
     """
 
     lower: Any
     upper: Any
     bins: Any = ENCODER
+    scale: str = LINEAR
 
     @abstractmethod
     def numbers(self, values: Any) -> Array:
         """The values as numbers; nan for other values."""
 
-    @abstractmethod
     def auto_edges(self) -> Array:
         """Inner edges of the bins for "auto"."""
+        return replace(self, bins=AUTO_BINS).edges(Detail())
 
     def warped(self, numbers: Array) -> Array:
         """The numbers on the scale of equal spacing."""
-        return numbers
+        return np.sign(numbers) * np.log1p(np.abs(numbers)) if self.scale == LOG else numbers
 
     def unwarped(self, numbers: Array) -> Array:
         """The inverse of ``warped``."""
-        return numbers
+        return np.sign(numbers) * np.expm1(np.abs(numbers)) if self.scale == LOG else numbers
 
     def parts(self) -> Sequence[DatePart]:
         """Further one-hot outputs of a range with bins."""
@@ -98,9 +101,10 @@ class Range(Column):
         return self._rows(self.numbers(values), detail)
 
     ways_to_misfit = (MISSING, BELOW, ABOVE)
+    mean_square, lowest = 1.0 / 3.0, -1.0
 
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
-        found, (lower, upper) = self.numbers(values), self._ends()
+        found, (lower, upper) = self.numbers(values), self.ends()
         return np.select([np.isnan(found), found < lower, found > upper], [1, 2, 3], 0)
 
     def _rows(self, found: Array, detail: Detail) -> Array:
@@ -130,7 +134,7 @@ class Range(Column):
             return self.auto_edges()
         if isinstance(bins, tuple):
             return self.numbers(np.array(bins, dtype=object))
-        lower, upper = self.warped(self._ends())
+        lower, upper = self.warped(self.ends())
         return self.unwarped(np.linspace(lower, upper, int(bins) + 1)[1:-1])
 
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
@@ -148,7 +152,7 @@ class Range(Column):
 
     def curves(self, name: str, detail: Detail) -> Iterator[CurvePoints]:
         """One curve of the value with its bins, and one for each part of a date."""
-        edges, (lower, upper) = self.edges(detail), self._ends()
+        edges, (lower, upper) = self.edges(detail), self.ends()
         ends = self.warped(np.array([lower, *edges, upper]))
         inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * WITHIN
         inside[-1, -1] = ends[-1]
@@ -173,14 +177,10 @@ class Range(Column):
 
     def stated(self) -> Any:
         bins = {} if self.bins == ENCODER else {"bins": list(self.bins) if isinstance(self.bins, tuple) else self.bins}
-        scale = {} if self._scale == LINEAR else {"scale": self._scale}
+        scale = {} if self.scale == LINEAR else {"scale": self.scale}
         return (
             {"lower": self.lower, "upper": self.upper, **bins, **scale} if bins or scale else (self.lower, self.upper)
         )
-
-    @property
-    def _scale(self) -> str:
-        return str(getattr(self, "scale", LINEAR))
 
     #: Kind of the values, in a word.
     noun: ClassVar[str]
@@ -191,52 +191,32 @@ class Range(Column):
 
     def _options(self) -> list[str]:
         """Scale and bins that the schema states, in words."""
-        scale = ["on a logarithmic scale"] if self._scale == LOG else []
+        scale = ["on a logarithmic scale"] if self.scale == LOG else []
         if isinstance(self.bins, tuple):
             return [*scale, f"cut at {', '.join(map(str, self.bins))}"]
         return [*scale, "without bins"] if self.bins is None else scale
 
-    @property
-    def mean_square(self) -> float:
-        return 1.0 / 3.0
-
-    @property
-    def lowest(self) -> float:
-        return -1.0
-
-    def _ends(self) -> Array:
+    def ends(self) -> Array:
+        """Both ends as numbers."""
         return self.numbers(np.array([self.lower, self.upper], dtype=object))
 
     def _unit(self, name: str) -> Unit:
-        lower, upper = (float(end) for end in self.warped(self._ends()))
+        lower, upper = (float(end) for end in self.warped(self.ends()))
         return Unit(name, lower / 2 + upper / 2, upper / 2 - lower / 2)
 
 
 @dataclass(frozen=True)
 class NumberRange(Range):
-    """Numbers.
+    """Numbers."""
 
-    Parameters
-    ----------
-    scale : {"linear", "log"}
-        "log": equally spaced by sign(x)·log(1 + |x|).
-    """
-
-    scale: str = "linear"
     noun = "number"
-
-    def warped(self, numbers: Array) -> Array:
-        return np.sign(numbers) * np.log1p(np.abs(numbers)) if self.scale == LOG else numbers
-
-    def unwarped(self, numbers: Array) -> Array:
-        return np.sign(numbers) * np.expm1(np.abs(numbers)) if self.scale == LOG else numbers
 
     def auto_edges(self) -> Array:
         """Edges of 16 bins; of fewer whole numbers each has its own bin, and two or fewer need none."""
         count = self.upper - self.lower + 1
         if self.of_whole_numbers and count <= AUTO_BINS:
             return np.arange(self.lower + 0.5, self.upper) if count > 2 else np.empty(0)
-        return replace(self, bins=AUTO_BINS).edges(Detail())
+        return super().auto_edges()
 
     @property
     def of_whole_numbers(self) -> bool:
@@ -284,12 +264,9 @@ class DateRange(Range):
                 "such as 2024-05-31, are needed."
             )
 
-    def auto_edges(self) -> Array:
-        return replace(self, bins=AUTO_BINS).edges(Detail())
-
     def parts(self) -> Sequence[DatePart]:
         """Month and weekday if the range is long enough, and hour if it has a time of day."""
-        lower, upper = self._ends()
+        lower, upper = self.ends()
         timed = any(isinstance(end, datetime) for end in (self.lower, self.upper))
         long_enough = (upper - lower >= SPAN_OF_MONTHS, upper - lower >= SPAN_OF_WEEKDAYS, timed)
         return [part for part, wanted in zip((MONTH, WEEKDAY, HOUR), long_enough) if wanted]

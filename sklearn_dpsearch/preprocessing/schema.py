@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from ..data.columns import Given, columns_of
 from ..errors import did_you_mean
 from .columns import Choice, Column, Detail, Hashed, looks_like_ends
 from .ranges import AUTO, ENCODER, LINEAR, LOG, DateRange, NumberRange, Range
-
-if TYPE_CHECKING:
-    from typing import Self  # since Python 3.11
 
 #: Most listed values of a column that are shown where a model says how it reads a table.
 MOST_SHOWN = 6
@@ -165,8 +162,7 @@ class Schema(Mapping[str, Any]):
         Ends that are text, such as "2024-05-31", are dates.
         """
         text = source if isinstance(source, str) and "{" in source else Path(source).read_text(encoding="utf-8")
-        found = json.loads(text)
-        return cls({name: _with_dates(entry) for name, entry in found.items()} if isinstance(found, dict) else found)
+        return cls(json.loads(text))
 
     def facts_of(self, target: str | None, *, numeric: bool) -> dict[str, Any]:
         """Facts that the schema states about a target.
@@ -219,22 +215,6 @@ def _of_python(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _with_dates(entry: Any) -> Any:
-    """An entry of JSON, which has no dates: ends that are text are read as such."""
-    if not isinstance(entry, dict):
-        return entry
-    ends = {name: _date_of(entry[name]) for name in ("lower", "upper") if isinstance(entry.get(name), str)}
-    return {**entry, **ends}
-
-
-def _date_of(text: str) -> Any:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    return found.date() if len(text) <= len("2024-05-31") else found
-
-
 def _yaml() -> Any:
     try:
         import yaml
@@ -264,7 +244,7 @@ def column_of(name: str, stated: Any) -> Column:
         return _all_different(name, stated["values"])
     if isinstance(stated, Mapping) and {"lower", "upper"} <= set(stated) <= {"lower", "upper", "bins", "scale"}:
         options = dict(stated)
-        ends = options.pop("lower"), options.pop("upper")
+        ends = tuple(_end(options.pop(name)) for name in ("lower", "upper"))
         for kind, are in ((NumberRange, _is_number), (DateRange, _is_date)):
             if all(are(end) for end in ends):
                 return _with_bins(name, _in_order(name, _range(name, kind, ends, options)), options)
@@ -302,7 +282,7 @@ def _range(name: str, kind: type[Range], ends: tuple[Any, Any], options: Mapping
         raise ValueError(
             f"Found scale={scale!r} for column {name!r} of the schema; 'linear', or 'log' of numbers, is needed."
         )
-    return kind(*ends) if scale == LINEAR else NumberRange(*ends, scale=scale)
+    return kind(*ends, scale=scale)
 
 
 def _with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Range:
@@ -313,7 +293,7 @@ def _with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Range:
         return replace(column, bins=bins)
     if isinstance(bins, (list, tuple)) and bins:
         with_bins = replace(column, bins=tuple(bins))
-        edges = np.concatenate([column._ends()[:1], with_bins.edges(Detail()), column._ends()[1:]])
+        edges = np.concatenate([column.ends()[:1], with_bins.edges(Detail()), column.ends()[1:]])
         if np.all(np.diff(edges) > 0):  # not so with nan
             return with_bins
     raise ValueError(
@@ -353,6 +333,17 @@ def _all_different(name: str, values: list[Any]) -> Choice:
             "ones, which have an output of their own."
         )
     return Choice(tuple(values))
+
+
+def _end(given: Any) -> Any:
+    """An end of a range; one that is text is a date, as JSON has none."""
+    if not isinstance(given, str):
+        return given
+    try:
+        found = datetime.fromisoformat(given)
+    except ValueError:
+        return given
+    return found.date() if len(given) <= len("2024-05-31") else found
 
 
 def _is_number(value: Any) -> bool:

@@ -6,7 +6,7 @@ import itertools
 import math
 import numbers
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +18,6 @@ from ..data.columns import names_of
 from .columns import Array, ColumnShape, Detail, Unit, shape_of
 from .ranges import AUTO, Range
 from .schema import MOST_SHOWN, Schema
-
-if TYPE_CHECKING:
-    from typing import Self  # since Python 3.11
 
 #: Records encoded at once where a block at a time is wanted.
 BLOCK = 2**14
@@ -229,11 +226,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         schema = self._schema()
         units, scale = self._units(schema), self._scale(schema)
         given = np.asarray(coefficients, dtype=np.float64)
-        if given.shape != (len(units),):
-            raise ValueError(
-                f"Found coefficients of shape {given.shape}; one for each of the {len(units)} outputs is needed, shape "
-                f"({len(units)},). Of several classes give one row."
-            )
+        _check_shape(given, (len(units),))
         own = {unit.name: float(scale * value / unit.half) for unit, value in zip(units, given)}
         return own, float(intercept) - sum(own[unit.name] * unit.middle for unit in units)
 
@@ -260,11 +253,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         chosen = schema if columns is None else schema.only(*columns)
         given = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
         places, scale = self._places(schema), self._scale(schema)
-        if given.shape[1:] != (len(self._units(schema)),):
-            raise ValueError(
-                f"Found coefficients of shape {np.shape(coefficients)}; {len(self._units(schema))} in each row are "
-                "needed, one for each output."
-            )
+        _check_shape(given, (len(given), len(self._units(schema))))
         spread = None if noise is None else np.broadcast_to(np.asarray(noise, dtype=np.float64), given.shape) * scale
         return {
             points.name: shape_of(
@@ -312,3 +301,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.requires_fit = False
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
+
+
+def _check_shape(coefficients: Array, needed: tuple[int, ...]) -> None:
+    """Raise unless there is a coefficient for each output."""
+    if coefficients.shape != needed:
+        raise ValueError(
+            f"Found coefficients of shape {coefficients.shape}; shape {needed} is needed, one for each output. Of "
+            "several classes in_units takes one row."
+        )

@@ -11,15 +11,14 @@ import numpy as np
 
 from ..privacy.spent import PrivacySpent
 from ..privacy.statement.content import up
-from ..search import BasePrivateSearch
-from .drawing import LOOKS, Display, statement_of
+from .drawing import LOOKS, SearchDisplay
 
 #: Most characters on a line of a part's name, and in the whole name.
 WIDTH, LONGEST = 34, 100
 
 
 @dataclass(kw_only=True, eq=False)
-class CostPartsDisplay(Display):
+class CostPartsDisplay(SearchDisplay):
     """ε of each part alone, their sum, and ε of all of them together, at one δ.
 
     Parameters
@@ -67,19 +66,7 @@ class CostPartsDisplay(Display):
         alone = (float(one.guarantee.epsilon_at(spent.delta)) for one in spent.components)
         return cls(parts=dict(zip(names, alone)), total=spent.epsilon, delta=spent.delta)
 
-    @classmethod
-    def from_estimator(cls, search: BasePrivateSearch) -> CostPartsDisplay:
-        """Display the cost of a search: spent, or before ``fit`` planned.
-
-        Parameters
-        ----------
-        search : search
-
-        Returns
-        -------
-        CostPartsDisplay
-        """
-        return cls.from_statement(statement_of(search))
+    _from = from_statement
 
     def plot(self, ax: Any = None) -> CostPartsDisplay:
         """Draw a bar for each.

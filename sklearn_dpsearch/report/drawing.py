@@ -1,13 +1,12 @@
-"""Helpers of all displays: axes, distinguishable colours, and statements of searches."""
+"""Helpers of all displays: axes, distinguishable colours, and costs of searches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any
+from typing import Any, ClassVar, Self
 
-from ..privacy.spent import PrivacySpent
 from ..search import BasePrivateSearch
 
 
@@ -28,6 +27,31 @@ class Display:
         self.ax_ = axes_of(ax, type(self).__name__)
         self.figure_ = self.ax_.figure
         return self.ax_
+
+
+class SearchDisplay(Display):
+    """Base class of displays of what a search costs."""
+
+    #: Compute the display of a statement.
+    _from: ClassVar[Callable[..., Any]]
+
+    @classmethod
+    def from_estimator(cls, search: BasePrivateSearch, **options: Any) -> Self:
+        """Display the cost of a search: spent, or before ``fit`` planned.
+
+        Parameters
+        ----------
+        search : search
+        **options : dict
+            As for the display of a statement.
+
+        Returns
+        -------
+        self : object
+        """
+        spent = getattr(search, "privacy_spent_", None)
+        made: Self = cls._from(search.privacy_cost() if spent is None else spent, **options)
+        return made
 
 
 def axes_of(ax: Any, asking: str) -> Any:
@@ -71,12 +95,6 @@ LOOKS = (
 def looks() -> Iterator[Look]:
     """Cycle through all styles."""
     return cycle(LOOKS)
-
-
-def statement_of(search: BasePrivateSearch) -> PrivacySpent:
-    """Cost of a search: spent if it is fitted, else planned."""
-    found = getattr(search, "privacy_spent_", None)
-    return search.privacy_cost() if found is None else found
 
 
 def plain_ticks(axis: Any, places: Any = None) -> None:

@@ -144,9 +144,8 @@ def plan(
     rows = {name: _row(name, asked, found, budget) for name, (asked, found) in plans.items()}
     if time:
         settings = next(iter(plans.values()))[1].settings
-        with speaking("plan", True) as say:
-            say(Stage(f"timing one training on {n_samples:,} made-up records"))
-            seconds = seconds_of_training(estimator, settings, n_samples, X_example, y_example)
+        speaking("plan", True)(Stage(f"timing one training on {n_samples:,} made-up records"))
+        seconds = seconds_of_training(estimator, settings, n_samples, X_example, y_example)
         rows = {name: replace(row, seconds=seconds * row.work) for name, row in rows.items()}
     kind, why = _recommended({asked.kind for asked, _ in plans.values()}, n_samples, epsilon)
     return Comparison(

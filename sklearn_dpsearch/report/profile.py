@@ -14,8 +14,7 @@ from ..privacy._types import Array
 from ..privacy.guarantees.base import SmallestOf, Statement, as_guarantee
 from ..privacy.guarantees.composition import Composition, Envelope, Mixture
 from ..privacy.selection.best_of import BestOf
-from ..search import BasePrivateSearch
-from .drawing import Display, looks, statement_of
+from .drawing import SearchDisplay, looks
 
 #: Smallest δ of drawn profiles, and factor on the total's ε at this δ up to which profiles are drawn.
 SMALLEST, BEYOND = 1e-10, 1.3
@@ -31,7 +30,7 @@ TOTAL, ONE_RUN = "everything released", "one run"
 
 
 @dataclass(kw_only=True, eq=False)
-class PrivacyProfileDisplay(Display):
+class PrivacyProfileDisplay(SearchDisplay):
     """Privacy profiles side by side: the largest δ over ε.
 
     Parameters
@@ -99,21 +98,7 @@ class PrivacyProfileDisplay(Display):
             certificate=_certificate(total) if certificate and isinstance(total, BestOf) else None,
         )
 
-    @classmethod
-    def from_estimator(cls, search: BasePrivateSearch, **options: Any) -> PrivacyProfileDisplay:
-        """Display the guarantee of a search: spent, or before ``fit`` planned.
-
-        Parameters
-        ----------
-        search : search
-        **options : dict
-            As for ``from_guarantee``.
-
-        Returns
-        -------
-        PrivacyProfileDisplay
-        """
-        return cls.from_guarantee(statement_of(search), **options)
+    _from = from_guarantee
 
     def plot(self, ax: Any = None) -> PrivacyProfileDisplay:
         """Draw the profiles, δ on a logarithmic scale.

@@ -173,9 +173,8 @@ def _noise(columns: int, epsilon: float, delta: float, neighboring: Neighboring)
     """Noise of one count, and the guarantee of all counts."""
     moved = (2 if neighboring == "replace_one" else 1) * columns  # counts of one pair of neighbours, each by 1
     sensitivity = Sensitivity(moved, moved, (1,) * moved)
-    if delta == 0:
-        noise = matched_noise(PureDP(epsilon=epsilon, neighboring=neighboring), sensitivity)
-    else:
-        mu = calibrate(lambda mu: GaussianDP(mu=mu, neighboring=neighboring), epsilon, delta)
-        noise = matched_noise(GaussianDP(mu=mu, neighboring=neighboring), sensitivity)
+    wanted: Guarantee = PureDP(epsilon=epsilon, neighboring=neighboring)
+    if delta > 0:
+        wanted = GaussianDP(mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta), neighboring=neighboring)
+    noise = matched_noise(wanted, sensitivity)
     return noise, noise.guarantee(sensitivity, neighboring)

@@ -12,15 +12,14 @@ from ..privacy import Guarantee
 from ..privacy._types import Array
 from ..privacy.guarantees.base import Statement, as_guarantee
 from ..privacy.statement.content import Curve, percent_up
-from ..search import BasePrivateSearch
-from .drawing import LOOKS, Display, statement_of
+from .drawing import LOOKS, SearchDisplay
 
 #: The smallest rate on a logarithmic scale.
 LEAST = 1e-4
 
 
 @dataclass(kw_only=True, eq=False)
-class TradeOffDisplay(Display):
+class TradeOffDisplay(SearchDisplay):
     """True positive rates that no attack exceeds, over its false positive rate.
 
     The trade-off curve upside down, in the form of scikit-learn's ROC curves: guessing lies on the diagonal.
@@ -75,21 +74,7 @@ class TradeOffDisplay(Display):
             advantage=total.advantage(),
         )
 
-    @classmethod
-    def from_estimator(cls, search: BasePrivateSearch, **options: Any) -> TradeOffDisplay:
-        """Display the guarantee of a search: spent, or before ``fit`` planned.
-
-        Parameters
-        ----------
-        search : search
-        **options : dict
-            As for ``from_guarantee``.
-
-        Returns
-        -------
-        TradeOffDisplay
-        """
-        return cls.from_guarantee(statement_of(search), **options)
+    _from = from_guarantee
 
     def plot(self, ax: Any = None, *, name: str = "no attack lies above", log: bool = False) -> TradeOffDisplay:
         """Draw the curve, the diagonal of guessing and the readings.

@@ -53,7 +53,6 @@ class HistogramScorer(PrivateScorer):
         """The metric, from noisy counts, some of them negative."""
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
-        check_relation(neighboring)
         cells = contributions(self.responding(estimator), self.cells, X, y, [np.nan])[:, 0]
         if np.isnan(cells).any():
             worst = contributions(_unasked, lambda y, _: self.cells(y, None), X, y, [-1.0])[:, 0]
@@ -68,18 +67,14 @@ class HistogramScorer(PrivateScorer):
     def score(self, noisy: Sequence[int], n_scored: int, neighboring: Neighboring) -> float:
         return self.of_counts(np.array(finite(noisy), dtype=np.float64))
 
-    def __call__(self, estimator: object, X: Any, y: Any) -> float:
-        return self._of_records(estimator, X, y, None)
-
-    def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
-        return self._of_records(estimator, X, y, sample_weight)
-
-    def _of_records(self, estimator: object, X: Any, y: Any, sample_weight: Any) -> float:
+    def __call__(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The metric of exact counts, or of sums of weights."""
         labels = as_array(y)
         cells = self.cells(labels, self.responding(estimator)(X))
         cells = np.where(np.isnan(cells), self.cells(labels, None), cells).astype(np.int64)
         return self.of_counts(np.bincount(1 + cells, sample_weight, 1 + self.n_cells)[1:].astype(np.float64))
+
+    plain = __call__
 
 
 class CountScorer(HistogramScorer):
@@ -151,13 +146,10 @@ class RetrievalScorer(CountScorer):
 
     kind: str
     pos_label: Any
+    n_cells = 3
 
     def __post_init__(self) -> None:
         require(self.kind in RETRIEVAL, f"kind to be one of {list(RETRIEVAL)}", kind=self.kind)
-
-    @property
-    def n_cells(self) -> int:
-        return 3
 
     def cells(self, y: Any, response: Any) -> Places:
         positive = positions(y, [self.pos_label]) == 0

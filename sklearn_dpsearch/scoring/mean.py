@@ -165,7 +165,6 @@ class MeanScorer(PrivateScorer):
         return self.lower if self.greater_is_better else self.upper
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
-        check_relation(neighboring)
         respond, evaluate = response_function(estimator, self.response_method), self._evaluate(estimator)
         values = contributions(respond, evaluate, X, y, [self.worst])[:, 0]
         levels = quantised(values, self.lower, self.upper, self.resolution)
@@ -177,7 +176,6 @@ class MeanScorer(PrivateScorer):
         return Sensitivity(self.resolution, self.resolution**2)
 
     def score(self, noisy: Sequence[int], n_scored: int, neighboring: Neighboring) -> float:
-        check_relation(neighboring)
         total, whole = finite(noisy)[0], self.resolution * n_scored
         share = 0.5  # the middle, if no record was scored
         if whole:

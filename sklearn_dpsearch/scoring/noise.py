@@ -23,13 +23,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from operator import index
 
 import numpy as np
 from scipy import special
 
 from ..privacy import ZCDP, Guarantee, ProfileDP, PureDP, compose
-from ..privacy._checks import cached_property, check_kind, require
+from ..privacy._checks import cached_property, check_kind, require, require_whole
 from ..privacy._types import Array, ArrayLike, Neighboring
 from ..privacy.mechanisms.exact_sampling import SYSTEM, IntegerSource, discrete_gaussian, discrete_laplace
 from ..privacy.numerics.arithmetic import float_above, positive_fraction
@@ -140,12 +139,13 @@ class Sensitivity:
     l1_of_blocks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("l1", "l2_squared"):  # integers of NumPy would wrap around
-            object.__setattr__(self, name, _whole(getattr(self, name), name))
+        require_whole(1, l1=self.l1, l2_squared=self.l2_squared)
         check_kind("l1_of_blocks", self.l1_of_blocks, tuple, "a tuple of integers")
-        blocks = tuple(_whole(l1, "l1_of_blocks") for l1 in self.l1_of_blocks)
-        object.__setattr__(self, "l1_of_blocks", blocks)
-        require(all(l1 >= 1 for l1 in blocks), "l1_of_blocks >= 1", l1_of_blocks=blocks)
+        for l1 in self.l1_of_blocks:
+            require_whole(1, l1_of_blocks=l1)
+        for name in ("l1", "l2_squared"):  # integers of NumPy would wrap around
+            object.__setattr__(self, name, int(getattr(self, name)))
+        object.__setattr__(self, "l1_of_blocks", tuple(map(int, self.l1_of_blocks)))
         possible = 1 <= self.l1 <= self.l2_squared <= self.l1**2
         require(possible, "1 <= l1 <= l2_squared <= l1**2", l1=self.l1, l2_squared=self.l2_squared)
 
@@ -267,6 +267,7 @@ class DiscreteGaussianDP(Guarantee):
 
     sigma_squared: Fraction
     sensitivity: Sensitivity
+    has_renyi = True
 
     def _check(self) -> None:
         object.__setattr__(self, "sigma_squared", positive_fraction(self.sigma_squared, "sigma_squared"))
@@ -279,10 +280,6 @@ class DiscreteGaussianDP(Guarantee):
             rho=float_above(self.sensitivity.l2_squared / (2 * self.sigma_squared)),
             neighboring=self.neighboring,
         )
-
-    @property
-    def has_renyi(self) -> bool:
-        return True
 
     def renyi(self, order: ArrayLike) -> Array:
         """ρ·α."""
@@ -304,10 +301,3 @@ class DiscreteGaussianDP(Guarantee):
 
     def _pair(self) -> DominatingPair:
         return ProfileDP(profile=self._profile, neighboring=self.neighboring).pair
-
-
-def _whole(value: int, name: str) -> int:
-    try:
-        return index(value)
-    except TypeError:
-        raise TypeError(f"Expected {name} as an int, got {value!r} ({type(value).__name__}).") from None

@@ -35,10 +35,10 @@ def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
     Parameters
     ----------
     training : Guarantee
-        Of one training run. Pure and (ε, δ) guarantees are matched by discrete Laplace noise with that ε; an average
-        over different ε by discrete Laplace noise with the largest ε whose profile is below the average; ρ-zCDP by
-        discrete Gaussian noise with that ρ; all others by the discrete Gaussian noise of least variance whose profile
-        is below the training's (or below 1e-12).
+        Of one training run, or of one scoring. Pure and (ε, δ) guarantees are matched by discrete Laplace noise with
+        that ε; an average over different ε by discrete Laplace noise with the largest ε whose profile is below the
+        average; ρ-zCDP by discrete Gaussian noise with that ρ; all others by the discrete Gaussian noise of least
+        variance whose profile is below the training's (or below 1e-12).
     sensitivity : Sensitivity
         Of the statistic, under the relation of ``training``.
 
@@ -60,10 +60,12 @@ def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
     check_kind("sensitivity", sensitivity, Sensitivity, "a Sensitivity, e.g. Sensitivity(1, 1),")
     if isinstance(training, NonPrivate):
         raise PrivacyError(
-            "The training guarantee is NonPrivate: there is nothing that noise could match. Give the score its "
-            "own guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data "
+            "Found NonPrivate, which promises nothing that the noise of a score could match. Give the score a "
+            "guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data "
             "(fit(..., X_public=..., y_public=...))."
         )
+    if training.delta_at(0.0) <= np.finfo(float).tiny:
+        raise _no_room(training)
     return _matched(training, sensitivity)
 
 
@@ -72,50 +74,20 @@ def _matched(training: Guarantee, sensitivity: Sensitivity) -> Noise:
     return MATCHING.get(type(training), _laplace_if_pure)(training, sensitivity)
 
 
-def noise_for(guarantee: Guarantee, sensitivity: Sensitivity) -> Noise:
-    """The least noise that keeps a guarantee given for one scoring.
-
-    Laplace for ``PureDP`` and ``ApproxDP``, Gaussian for ``ZCDP`` and ``GaussianDP``; any other
-    guarantee is matched (``matched_noise``).
-
-    Parameters
-    ----------
-    guarantee : Guarantee
-        Of one scoring.
-    sensitivity : Sensitivity
-        Of the statistic, under the relation of the guarantee.
-
-    Returns
-    -------
-    Noise
-        To be drawn on integers.
-    """
-    if isinstance(guarantee, NonPrivate):
-        raise PrivacyError(
-            "NonPrivate is no guarantee for a score on private records. Give one, e.g. "
-            "score_noise=PureDP(epsilon=1.0), or validate on public data."
-        )
-    return matched_noise(guarantee, sensitivity)
-
-
 def _same_epsilon(training: PureDP | ApproxDP, sensitivity: Sensitivity) -> Noise:
     """ε = l1/scale, in exact arithmetic."""
-    if training.epsilon == 0 and training.delta_at(0.0) > 0:
+    if training.epsilon == 0:
         return _least_gaussian(training, sensitivity)
     return _laplace(training.epsilon, sensitivity)
 
 
 def _same_rho(training: ZCDP, sensitivity: Sensitivity) -> Noise:
     """ρ = l2²/(2σ²), in exact arithmetic."""
-    if training.rho == 0:
-        raise _no_room(training)
     return DiscreteGaussianNoise(Fraction(sensitivity.l2_squared) / (2 * Fraction(float(training.rho))))
 
 
 def _nearly_same_mu(training: GaussianDP, sensitivity: Sensitivity) -> Noise:
     """σ ≥ l2/μ, and a little more: on the integers the profile has steps."""
-    if training.mu == 0:
-        raise _no_room(training)
     return _least_gaussian(training, sensitivity, least=sensitivity.l2_squared / Fraction(float(training.mu)) ** 2)
 
 
@@ -161,8 +133,6 @@ MATCHING: dict[type[Guarantee], Callable[[Any, Sensitivity], Noise]] = {
 
 
 def _laplace(epsilon: float, sensitivity: Sensitivity) -> DiscreteLaplaceNoise:
-    if epsilon == 0:
-        raise _no_room(PureDP(epsilon=0.0))
     return DiscreteLaplaceNoise(sensitivity.l1 / Fraction(float(epsilon)))
 
 

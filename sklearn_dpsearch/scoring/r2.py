@@ -76,7 +76,6 @@ class R2Scorer(PrivateScorer):
         return np.column_stack([((y - numbers(prediction)) / self.largest_error) ** 2, (y - middle) / self.half])
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
-        check_relation(neighboring)
         rows = contributions(response_function(estimator, "predict"), self._rows, X, y, [1.0, 0.0])
         error = quantised(rows[:, 0], 0.0, 1.0, self.resolution)
         target = quantised(rows[:, 1], -1.0, 1.0, 2 * self.resolution) - self.resolution

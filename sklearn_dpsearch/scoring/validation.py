@@ -9,7 +9,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from sklearn import model_selection
 
 from ..privacy import PrivacyError
 from ..privacy._checks import require
-from ..privacy._types import Array
 from ..privacy.mechanisms.array_sampling import RandomBytes, bernoulli, uniform_integers
 
 Indices = npt.NDArray[np.integer[Any]]
@@ -25,8 +24,6 @@ Indices = npt.NDArray[np.integer[Any]]
 Fold = tuple[Indices, Indices]
 #: Most folds of a search: every candidate trains one model for each.
 MOST_FOLDS = 1000
-#: Number of records whose parts are written at once.
-BLOCK = 2**20
 
 
 def kind_of_numbers(n: int) -> type[np.integer[Any]]:
@@ -40,13 +37,8 @@ def all_numbers(n: int) -> Indices:
 
 
 def numbers_where(chosen: npt.NDArray[np.bool_]) -> Indices:
-    """Places of the chosen records, without a larger temporary copy."""
-    found, end = np.empty(np.count_nonzero(chosen), kind_of_numbers(len(chosen))), 0
-    for start in range(0, len(chosen), BLOCK):
-        places = np.flatnonzero(chosen[start : start + BLOCK])
-        found[end : end + len(places)] = start + places
-        end += len(places)
-    return found
+    """Places of the chosen records."""
+    return np.flatnonzero(chosen).astype(kind_of_numbers(len(chosen)))
 
 
 @dataclass(frozen=True)
@@ -68,6 +60,9 @@ class Exposure:
 
 class Validation(ABC):
     """A way to choose training and validation records."""
+
+    #: Whether the number of training records is random, or smaller than the number of all records.
+    training_sizes_vary: ClassVar[bool] = True
 
     @abstractmethod
     def exposures(self) -> tuple[Exposure, ...]:
@@ -96,25 +91,18 @@ class Validation(ABC):
         scorings = sum((1.0 if use.probability is None else use.probability) * use.scorings for use in uses)
         return max(1, round(scorings / n_folds * self.taking_part * n_samples))
 
-    @property
-    def training_sizes_vary(self) -> bool:
-        """True if the number of training records is random, or smaller than the number of all records."""
-        return True
-
 
 @dataclass(frozen=True)
 class PublicValidation(Validation):
     """All private records train; scores come from public data."""
+
+    training_sizes_vary = False
 
     def exposures(self) -> tuple[Exposure, ...]:
         return (Exposure(1, 0),)
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
         return [(all_numbers(n_samples), all_numbers(0))]
-
-    @property
-    def training_sizes_vary(self) -> bool:
-        return False
 
 
 @dataclass(frozen=True)
@@ -186,33 +174,29 @@ class IndexFolds(Validation):
         return list(self.given)
 
 
-#: Forbidden dependence of a split ↦ remedy.
-LABELS, GROUPS = "the labels (y)", "groups"
-INSTEAD = {
-    LABELS: "In random folds of many records the labels have nearly the same shares.",
-    GROUPS: "If the groups are public, give the folds that they make, cv=list(GroupKFold(5).split(X, groups=groups)).",
-}
 #: Numbers and iterables that describe no folds.
 NO_SPLIT = (bool, np.bool_, str, bytes, Mapping)
 
 
-def validation_of(cv: object, n_samples: int | None, public: bool) -> Validation:
-    """Validation for a search's parameter ``cv``.
+def validation_of(cv: object, n_samples: int | None, public: bool, epsilon: float | None = None) -> Validation:
+    """Validation for a search's parameter ``cv``; None stands for a hold-out by the rule.
 
     Parameters
     ----------
     cv : None, float, int, splitter or iterable of (train, test) indices
     n_samples : int or None
-        Needed for splits by index.
+        Number of records, where known. Needed for splits by index.
     public : bool
         Whether public validation data is given.
+    epsilon : float or None
+        Total of the search.
     """
     if public:
         if cv is not None:
             raise ValueError(f"Found cv={cv!r} together with X_public. Scores come from one of them: leave cv=None.")
         return PublicValidation()
     if cv is None:
-        return HoldOut()
+        return UnknownShare() if n_samples is None else HoldOut(default_share(n_samples, epsilon))
     if not isinstance(cv, NO_SPLIT):
         if isinstance(cv, (int, np.integer)):
             return RandomFolds(int(cv))
@@ -226,17 +210,6 @@ def validation_of(cv: object, n_samples: int | None, public: bool) -> Validation
     )
 
 
-#: Inputs of scikit-learn's splitters beside the number of records. Other splitters are checked when they are asked.
-LOOKS_AT: dict[type, str] = {
-    model_selection.StratifiedKFold: LABELS,
-    model_selection.StratifiedShuffleSplit: LABELS,
-    model_selection.RepeatedStratifiedKFold: LABELS,
-    model_selection.StratifiedGroupKFold: LABELS,
-    model_selection.GroupKFold: GROUPS,
-    model_selection.GroupShuffleSplit: GROUPS,
-    model_selection.LeaveOneGroupOut: GROUPS,
-    model_selection.LeavePGroupsOut: GROUPS,
-}
 #: scikit-learn's splitters that know the number of records and nothing else.
 BLIND = (
     model_selection.KFold,
@@ -258,8 +231,6 @@ def _is_splitter(cv: object) -> bool:
 
 
 def _by_index(cv: Any, n_samples: int | None) -> IndexFolds:
-    if type(cv) in LOOKS_AT:
-        raise _looks(cv, LOOKS_AT[type(cv)])
     if n_samples is None:
         raise ValueError("A splitter needs the number of records. Give n_samples.")
     # Splitters are told the number of records and see nothing of the data.
@@ -273,14 +244,6 @@ def _by_index(cv: Any, n_samples: int | None) -> IndexFolds:
     return IndexFolds(n_samples, tuple(_as_fold(i, pair, n_samples) for i, pair in enumerate(pairs)))
 
 
-def _looks(cv: object, at: str) -> PrivacyError:
-    """Error for a splitter that looks at the data."""
-    return PrivacyError(
-        f"Found cv={cv!r}, which looks at {at}: the split would depend on the data. Use cv as a number of folds "
-        f"(cv=5) or a fraction (cv=0.2), or a splitter of record numbers alone: KFold, ShuffleSplit. {INSTEAD[at]}"
-    )
-
-
 def _check_number(n_folds: int) -> None:
     if n_folds > MOST_FOLDS:
         raise ValueError(
@@ -290,22 +253,16 @@ def _check_number(n_folds: int) -> None:
 
 
 def _split_blindly(cv: Any, n_samples: int) -> list[Any]:
-    placeholder = np.zeros((n_samples, 1))
     try:
-        return list(itertools.islice(cv.split(placeholder), MOST_FOLDS + 1))
+        return list(itertools.islice(cv.split(np.zeros((n_samples, 1))), MOST_FOLDS + 1))
     except Exception as error:
-        labels, groups = np.zeros(n_samples), np.arange(n_samples, dtype=float)
-        for seen, given in ((LABELS, {"y": labels}), (GROUPS, {"groups": groups})):
-            if _can_split(cv, placeholder, **given):
-                raise _looks(cv, seen) from error
-        raise ValueError(f"cv={cv!r} cannot split {n_samples} records: {error}") from error
-
-
-def _can_split(cv: Any, placeholder: Array, **seen: Array) -> bool:
-    try:
-        return any(True for _ in cv.split(placeholder, **seen))
-    except Exception:
-        return False
+        raise PrivacyError(
+            f"Found cv={cv!r}, which cannot split {n_samples} records by their number alone ({error}). If it looks at "
+            "the labels or at groups, the split would depend on the data: in random folds of many records the labels "
+            "have nearly the same shares, and public groups can be given as the folds that they make, "
+            "cv=list(GroupKFold(5).split(X, groups=groups)). Use cv as a number of folds (cv=5) or a fraction "
+            "(cv=0.2), or a splitter of record numbers alone: KFold, ShuffleSplit."
+        ) from error
 
 
 def _as_fold(number: int, pair: object, n_samples: int) -> Fold:
@@ -385,22 +342,3 @@ class UnknownShare(Validation):
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
         raise AssertionError("Records are split only after their number was planned for.")
-
-
-def validation_for(cv: object, n_samples: int | None, public: bool, epsilon: float | None) -> Validation:
-    """Validation for ``cv``; None stands for a hold-out by the rule.
-
-    Parameters
-    ----------
-    cv : object
-        As the user gave it.
-    n_samples : int or None
-        Number of records, where known.
-    public : bool
-        Whether scores are on public data.
-    epsilon : float or None
-        Total of the search.
-    """
-    if cv is not None or public:
-        return validation_of(cv, n_samples, public)
-    return UnknownShare() if n_samples is None else HoldOut(default_share(n_samples, epsilon))

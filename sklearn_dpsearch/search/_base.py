@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
 from .._process import public_records
-from .._process.progress import planning, running
+from .._process.progress import planning, speaking
 from .._site import linked
 from ..adapters.declared_guarantee import Declared
 from ..adapters.refusals import together
@@ -330,10 +330,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         write, warn nor log here, and leave the state of this process as it is. Ctrl-C ends that process.
         """
         work, ledger = self._prepared(X, y, X_public, y_public, params)
-        with (
-            starting(self.checkpoint, self.random_state) as start,
-            running(type(self).__name__, self.verbose) as tell,
-        ):
+        tell = speaking(type(self).__name__, self.verbose > 0)
+        with starting(self.checkpoint, self.random_state) as start:
             kept = start.released(work)
             if kept is not None:
                 self._give_back(work.plan, ledger, start.entry, kept)

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._process.progress import Progress
 from ..privacy import CountDistribution, Fixed, Guarantee, best_of
 from ..privacy.count_distributions.distributions import as_count_distribution
-from ..scoring.validation import all_numbers, validation_for
+from ..scoring.validation import all_numbers, validation_of
 from ._base import BasePrivateSearch
 from ._strategy import BestOfStrategy, CostOfRuns, all_of
 from ._types import Candidate, Distributions, Seed
@@ -175,7 +175,7 @@ class RandomStrategy(BestOfStrategy):
     def facts(self, n_samples: int | None, public: bool) -> Facts:
         search, number = self.search, int(self.distribution.mean)
         families, scorer = self.families(n_samples), self.scorer(public)
-        validation = validation_for(search.cv, n_samples, public, search.epsilon)
+        validation = validation_of(search.cv, n_samples, public, search.epsilon)
         refit, share = search.refit is True, search.tuning_share
         if share is not None and not refit:
             raise ValueError(

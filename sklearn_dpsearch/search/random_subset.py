@@ -120,7 +120,7 @@ def members_of(validate_on: str, cv: Any, fraction: float, n_samples: int | None
         )
     if validate_on == "rest" and not public and (cv is None or (isinstance(cv, float) and cv == 1.0)):
         return OnTheRest(fraction, 1.0)
-    inside = validation_of(cv, n_samples, public)
+    inside = HoldOut() if cv is None and not public else validation_of(cv, n_samples, public)
     if public or validate_on == "subset":
         return InSubset(inside, fraction)
     if not isinstance(inside, HoldOut):

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._process.progress import Progress
 from ..privacy import Guarantee, until_above
 from ..privacy.mechanisms.exact_sampling import bernoulli
-from ..scoring.validation import all_numbers, validation_for
+from ..scoring.validation import all_numbers, validation_of
 from ._base import BasePrivateSearch
 from ._records import n_records
 from ._strategy import CostOfRuns, Strategy, drawn_candidates
@@ -268,7 +268,7 @@ class ThresholdStrategy(Strategy):
     def facts(self, n_samples: int | None, public: bool) -> Facts:
         search, stop = self.search, float(self.stop)
         families, scorer = self.families(n_samples), self.scorer(public)
-        validation = validation_for(search.cv, n_samples, public, search.epsilon)
+        validation = validation_of(search.cv, n_samples, public, search.epsilon)
         cost = CostOfRuns(
             name=f"first run with a score of at least {self.threshold:g}, or none (stop probability {stop:.4g})",
             search=partial(until_above, stop_probability=stop),

@@ -43,8 +43,8 @@ MUTANTS = {
     "checked before the lock": Mutant(
         mistake="Two processes both find that the last of the budget is left, and both spend it.",
         file="ledger/privacy_ledger.py",
-        old="            if not self._holds(entry, tuple(map(read_entry, found.bodies))):\n",
-        new="            if True:\n",
+        old="        with ledger_file.locked(self._file):\n            found = self._pages()\n",
+        new="        found = self._pages()\n        with ledger_file.locked(self._file):\n",
         tests=(PAGES,),
     ),
     "folds composed in parallel": Mutant(

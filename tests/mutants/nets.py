@@ -236,7 +236,7 @@ MUTANTS = {
     "a checkpoint that everybody can read": Mutant(
         mistake="The generators of the noise to come lie in a file that other users of the machine can read.",
         file="_disk/durable.py",
-        old="os.O_TRUNC | kind, 0o600)",
+        old="os.O_TRUNC | kind, mode)",
         new="os.O_TRUNC | kind, 0o644)",
         tests=("nets/test_secret_folder.py::test_the_folder_is_for_its_owner_alone_and_says_what_it_is",),
     ),

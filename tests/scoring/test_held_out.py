@@ -9,7 +9,7 @@ import pytest
 
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, Geometric, best_of
 from sklearn_dpsearch.scoring.scored_run import search_guarantee
-from sklearn_dpsearch.scoring.validation import HoldOut, UnknownShare, default_share, validation_for
+from sklearn_dpsearch.scoring.validation import HoldOut, UnknownShare, default_share, validation_of
 
 
 @pytest.mark.parametrize("epsilon", [None, 0.1, 1.0, 8.0])
@@ -27,8 +27,8 @@ def test_large_data_validate_on_three_thousand_records_and_on_more_at_a_small_ep
 
 
 def test_the_share_follows_from_the_number_of_records():
-    assert validation_for(None, 60_000, False, 1.0) == HoldOut(0.05)
-    assert isinstance(validation_for(None, None, False, 1.0), UnknownShare)
+    assert validation_of(None, 60_000, False, 1.0) == HoldOut(0.05)
+    assert isinstance(validation_of(None, None, False, 1.0), UnknownShare)
 
 
 @pytest.mark.slow

@@ -124,5 +124,5 @@ def test_integers_of_numpy_do_not_wrap_around() -> None:
     assert matched_noise(ZCDP(rho=0.1), given) == DiscreteGaussianNoise(Fraction(60_000**2) / (2 * Fraction(0.1)))
     inside = DiscreteGaussianNoise(Fraction(np.int64(7), np.int64(3)))
     assert type(inside.sigma_squared.numerator) is int
-    with pytest.raises(TypeError, match="Expected l1 as an int"):
+    with pytest.raises(ValueError, match="Expected an integer l1 >= 1"):
         Sensitivity(1.5, 3)

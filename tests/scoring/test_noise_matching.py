@@ -24,7 +24,7 @@ from sklearn_dpsearch.privacy import (
     mixture,
 )
 from sklearn_dpsearch.scoring import DiscreteGaussianNoise, DiscreteLaplaceNoise, Sensitivity
-from sklearn_dpsearch.scoring.noise_matching import matched_noise, noise_for
+from sklearn_dpsearch.scoring.noise_matching import matched_noise
 
 from .distributions import EPSILONS
 
@@ -124,19 +124,18 @@ def test_a_guarantee_given_for_one_scoring_is_kept():
         GaussianDP(mu=0.5),
         TRAININGS[0],
     ):
-        kept = noise_for(given, ONE).guarantee(ONE, given.neighboring)
+        kept = matched_noise(given, ONE).guarantee(ONE, given.neighboring)
         assert np.all(kept.delta_at(EPSILONS) <= np.maximum(given.delta_at(EPSILONS) * (1 + 1e-9), 1.001e-12))
 
 
 def test_a_given_gaussian_guarantee_needs_a_little_more_than_continuous_noise():
-    variance = noise_for(GaussianDP(mu=0.25), ONE).sigma_squared
+    variance = matched_noise(GaussianDP(mu=0.25), ONE).sigma_squared
     assert 16 <= variance <= 16.5
 
 
-@pytest.mark.parametrize("matching", [matched_noise, noise_for])
-def test_no_noise_matches_no_promise(matching):
+def test_no_noise_matches_no_promise():
     with pytest.raises(PrivacyError, match="NonPrivate"):
-        matching(NonPrivate(), ONE)
+        matched_noise(NonPrivate(), ONE)
 
 
 @pytest.mark.parametrize(

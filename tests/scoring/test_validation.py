@@ -19,10 +19,6 @@ from sklearn_dpsearch.scoring.validation import (
 )
 
 
-def test_the_default_is_a_fifth_of_the_records_by_coins():
-    assert validation_of(None, 100, public=False) == HoldOut(0.2)
-
-
 def test_each_record_validates_with_the_stated_probability_and_never_does_both():
     folds = [HoldOut(0.3).folds(5000, os.urandom)[0] for _ in range(40)]
     share = np.mean([len(test) / 5000 for _, test in folds])

@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import re
 import sys
-import threading
 import time
 
 import pytest
 from joblib import parallel_config
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, NoModelError
-from sklearn_dpsearch._process import progress
 from sklearn_dpsearch.privacy import Fixed, Geometric
 
 from .toys import SEARCHES, NoisyCentroids, search_of, two_blobs
 
 #: Trainings are counted here, and candidates fail on purpose.
-pytestmark = pytest.mark.usefixtures("unrehearsed")
+pytestmark = [pytest.mark.usefixtures("unrehearsed"), pytest.mark.processes]
 
 X, y = two_blobs(120)
 SPACE = {"shrink": [0.0, 0.2]}
 BACKENDS = ["sequential", "threading", "multiprocessing", pytest.param("loky", marks=pytest.mark.slow)]
-
-
-class Tty(io.StringIO):
-    """A terminal."""
-
-    def isatty(self):
-        return True
 
 
 class Failing(NoisyCentroids):
@@ -48,29 +38,10 @@ class Failing(NoisyCentroids):
         return super().fit(X, y)
 
 
-class Plain(Tty):
-    """A terminal where tqdm is not installed."""
-
-
-STREAMS = {"file": io.StringIO, "terminal without tqdm": Plain, "tqdm": Tty}
-FULL = os.environ.get("SKLEARN_DPSEARCH_FULL")
-
-
-@pytest.fixture(params=STREAMS if FULL else ["file", "tqdm"])
-def place(request, monkeypatch):
-    """Where it is shown."""
-    if request.param == "tqdm":
-        pytest.importorskip("tqdm")
-    else:
-        monkeypatch.setattr(progress, "tqdm_bar", lambda: None)
-    monkeypatch.setattr(progress, "TICK", 0.01)
-    return STREAMS[request.param]
-
-
-def shown(search, place=io.StringIO):
+def shown(search):
     """What a fit wrote to standard error: one line for each text, with times replaced."""
     quiet = contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(NoModelError)
-    with contextlib.redirect_stderr(place()) as err, quiet[0], quiet[1]:
+    with contextlib.redirect_stderr(io.StringIO()) as err, quiet[0], quiet[1]:
         search.fit(X, y)
     lines = re.split(r"[\r\n]+", err.getvalue())
     lines = [re.sub(r"\d+:\d\d|\?|\d+\.\d s", "TIME", line.strip()) for line in lines]
@@ -84,12 +55,12 @@ def drawing(monkeypatch, number, distribution=Geometric):
 @pytest.mark.slow
 @pytest.mark.parametrize("verbose", [1, 2])
 @pytest.mark.parametrize("kind", ["random", "refit", "subset"])
-def test_what_is_shown_is_the_same_for_one_run_and_for_forty(kind, verbose, place, monkeypatch):
+def test_what_is_shown_is_the_same_for_one_run_and_for_forty(kind, verbose, monkeypatch):
     def of(number):
         drawing(monkeypatch, number)
         more = {"refit": True} if kind == "refit" else {}
         made = {"subset": DPSubsetSearchCV}.get(kind, DPRandomSearchCV)
-        return shown(made(NoisyCentroids(), SPACE, n_iter=5, verbose=verbose, **more), place)
+        return shown(made(NoisyCentroids(), SPACE, n_iter=5, verbose=verbose, **more))
 
     one = of(1)
     assert one == of(40)
@@ -100,9 +71,9 @@ def test_what_is_shown_is_the_same_for_one_run_and_for_forty(kind, verbose, plac
 @pytest.mark.slow
 @pytest.mark.parametrize("verbose", [1, 2])
 @pytest.mark.parametrize("kind", SEARCHES)
-def test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail(kind, verbose, place):
+def test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail(kind, verbose):
     def of(fails):
-        return shown(search_of(kind, Failing(), {"fails": [fails], "shrink": [0.0, 0.1]}, verbose=verbose), place)
+        return shown(search_of(kind, Failing(), {"fails": [fails], "shrink": [0.0, 0.1]}, verbose=verbose))
 
     good = of(False)
     assert good == of(True)
@@ -111,10 +82,10 @@ def test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail(kind, v
 
 
 @pytest.mark.slow
-def test_what_is_shown_does_not_depend_on_which_candidates_were_drawn(place):
+def test_what_is_shown_does_not_depend_on_which_candidates_were_drawn():
     def of(value):
         space = {"shrink": [value]}
-        return shown(DPRandomSearchCV(NoisyCentroids(), space, n_iter=3, verbose=2, release="all"), place)
+        return shown(DPRandomSearchCV(NoisyCentroids(), space, n_iter=3, verbose=2, release="all"))
 
     assert of(0.0) == of(0.7)
 
@@ -138,10 +109,9 @@ def test_a_grid_is_counted_to_exactly_its_public_number_of_trainings(backend, fa
 @pytest.mark.slow
 def test_a_search_that_is_not_asked_says_nothing(make):
     fails = contextlib.suppress(NoModelError)
-    with contextlib.redirect_stderr(Tty()) as err, contextlib.redirect_stdout(Tty()) as out, fails:
+    with contextlib.redirect_stderr(io.StringIO()) as err, contextlib.redirect_stdout(io.StringIO()) as out, fails:
         make(NoisyCentroids(), SPACE).fit(X, y)
     assert (err.getvalue(), out.getvalue()) == ("", "")
-    assert not [thread for thread in threading.enumerate() if thread.name == "progress"]
 
 
 class Slow(NoisyCentroids):
@@ -153,18 +123,12 @@ class Slow(NoisyCentroids):
 
 
 @pytest.mark.slow
-def test_no_time_lasts_where_private_work_took_it(place):
-    """A file that is kept would tell for good how long the runs took; a terminal's line is taken away."""
-    with contextlib.redirect_stderr(place()) as err, contextlib.redirect_stdout(io.StringIO()):
+def test_no_time_lasts_where_private_work_took_it():
+    """A file that is kept would tell for good how long the runs took."""
+    with contextlib.redirect_stderr(io.StringIO()) as err, contextlib.redirect_stdout(io.StringIO()):
         DPRandomSearchCV(Slow(), SPACE, n_iter=Fixed(4), verbose=2).fit(X, y)
-    written = err.getvalue()
-    if place is not Tty:
-        assert not re.search(r"\d+:\d\d", written)
-        assert written.splitlines()[-1] == "[DPRandomSearchCV] tuning"
-    else:
-        assert len(re.findall(r"tuning \[00:00", written)) > 3  # it was there, and it went on
-        assert written.endswith("\r")
-        assert written.rstrip("\r").rpartition("\r")[2].strip() == ""
+    assert not re.search(r"\d+:\d\d", err.getvalue())
+    assert err.getvalue().splitlines()[-1] == "[DPRandomSearchCV] tuning"
 
 
 @pytest.mark.slow
@@ -174,12 +138,12 @@ def test_the_line_of_a_nested_search_is_as_silent_as_any_candidate():
 
 
 @pytest.mark.slow
-def test_a_threshold_that_nobody_reaches_shows_what_one_that_is_reached_shows(place):
+def test_a_threshold_that_nobody_reaches_shows_what_one_that_is_reached_shows():
     def of(threshold, seed):
         search = DPThresholdSearchCV(
             NoisyCentroids(), SPACE, threshold=threshold, n_iter=3, refit=True, verbose=2, random_state=seed
         )
-        return shown(search, place), search.found_
+        return shown(search), search.found_
 
     (none, lost), *others = of(2.0, 0), *(of(0.0, seed) for seed in range(4))
     assert not lost

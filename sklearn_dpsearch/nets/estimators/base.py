@@ -400,9 +400,9 @@ class DPSGDEstimator(BaseEstimator):
                     checkpoint.give_back(one.task)
                 else:
                     most, records = self.max_physical_batch, one.given.on(one.device)
-                    with speaking(type(self).__name__, bool(self.verbose) or self._has_progress_bar()) as tell:
-                        work = partial(train, one.task, records, max_physical_batch=most, tell=tell)
-                        in_fixed_words(type(self).__name__, work)
+                    tell = speaking(type(self).__name__, bool(self.verbose) or self._has_progress_bar())
+                    work = partial(train, one.task, records, max_physical_batch=most, tell=tell)
+                    in_fixed_words(type(self).__name__, work)
                 one.release()
                 if checkpoint is not None:
                     checkpoint.keep(one.task)

@@ -42,7 +42,6 @@ def ready(job: Job, model: Any, seed: Seed) -> Any:
     secure = job.recipe.adapter.fresh_randomness(model)
     if seed is not None:  # a seeded search stays seeded; ledgers are fresh all the same
         secure = {name: value for name, value in secure.items() if name not in names}
-        secure |= job.recipe.adapter.integer_seeds(model)
     with_parameters(model, secure)
     job.recipe.adapter.prepare(model)
     return model

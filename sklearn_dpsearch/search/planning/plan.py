@@ -24,7 +24,7 @@ from ...privacy._checks import check_size_of_delta
 from ...privacy.spent import Component, PrivacySpent
 from ...privacy.statement.content import Release
 from ...scoring import Noise, PrivateScorer
-from ...scoring.noise_matching import matched_noise, noise_for
+from ...scoring.noise_matching import matched_noise
 from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
 from .._records import reads_any_record, with_parameters
 from .._types import InFull, Recipe, Scorer
@@ -350,7 +350,7 @@ def _scoring(facts: Facts, tuned: Guarantee, final: Guarantee) -> tuple[Noise | 
     sensitivity = facts.scorer.sensitivity(tuned.neighboring)
     given = facts.score_noise
     if not isinstance(given, str):
-        noise = noise_for(given, sensitivity)
+        noise = matched_noise(given, sensitivity)
     elif facts.factor_of_scores is None:
         noise = matched_noise(tuned, sensitivity)
     else:
