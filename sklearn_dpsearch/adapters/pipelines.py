@@ -17,7 +17,7 @@ from ..privacy import LeakingEstimatorError, PureDP, UnknownGuaranteeError, comp
 from ..privacy._types import Neighboring
 from .adapter import Adapter, Estimator, ExtrapolationRule, Names, Parameters, TrainingRun
 from .refusals import in_step, learns_without_privacy, together
-from .steps_by_parameters import (
+from .sklearn_steps import (
     assumption_of,
     fit_by_parameters,
     is_skipped,

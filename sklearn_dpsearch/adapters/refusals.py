@@ -7,7 +7,7 @@ from typing import Any
 
 from ..privacy import LeakingEstimatorError, PrivacyError, UnknownGuaranteeError, UnknownSensitivityError
 from .adapter import Adapter
-from .steps_by_parameters import how_to_learn_nothing
+from .sklearn_steps import how_to_learn_nothing
 
 #: Private counterpart ↦ names of scikit-learn's estimators.
 _REPLACED = {

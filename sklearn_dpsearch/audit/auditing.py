@@ -23,8 +23,8 @@ from ..search import NoModelError, private_process
 from ..search._rehearsal import in_the_open
 from ..search.execution.clusters import Workplace, workplace
 from .claims import claim_about, smallest
+from .events import FAILED, Everything, Statistic, has_failed
 from .neighbours import Dataset, Neighbours, worst_case
-from .outcomes import FAILED, Everything, Statistic, has_failed
 from .result import AuditResult, check_levels, check_runs, lower_bound
 
 Seed = np.random.SeedSequence

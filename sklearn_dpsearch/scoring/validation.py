@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import model_selection
 
-from ..privacy import PrivacyError
+from ..privacy import Guarantee, PrivacyError, compose, envelope, mixture
 from ..privacy._checks import require
 from ..privacy.mechanisms.array_sampling import RandomBytes, bernoulli, uniform_integers
 
@@ -342,3 +342,83 @@ class UnknownShare(Validation):
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
         raise AssertionError("Records are split only after their number was planned for.")
+
+
+# --- what runs cost ---------------------------------------------------------------------------------------------------
+
+
+#: Guarantee of one training; or number of trainings ↦ joint guarantee of those of one candidate.
+TrainingGuarantee = Guarantee | Callable[[int], Guarantee]
+
+
+def exposure_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposure: Exposure) -> Guarantee:
+    """Guarantee of one run for a record that is used in this way.
+
+    A record that only trains or only validates pays for this use alone. A record with both uses pays the composition.
+    """
+    scorings = [scoring] * exposure.scorings if scoring is not None else []
+    if isinstance(training, Guarantee):
+        return compose(*[training] * exposure.trainings, *scorings)
+    return compose(*([training(exposure.trainings)] if exposure.trainings else []), *scorings)
+
+
+def run_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposures: Sequence[Exposure]) -> Guarantee:
+    """Guarantee of one run, training and score together, for every record (docs/theory/scoring.md, "Uses").
+
+    Only the score reads held-out records. So the guarantee of the run is, at each ε, the worse of both guarantees, and
+    a score that is as private as the training is free.
+
+    Parameters
+    ----------
+    training : Guarantee or callable
+        Guarantee of one training, or number of trainings ↦ joint guarantee of those of one candidate.
+    scoring : Guarantee or None
+        Guarantee of one score; None if scores are free.
+    exposures : sequence of Exposure
+        All the ways in which one run may use one record.
+
+    Returns
+    -------
+    Guarantee
+        Of one run.
+    """
+    return envelope([exposure_guarantee(training, scoring, exposure) for exposure in _used(exposures)])
+
+
+def search_guarantee(
+    training: TrainingGuarantee,
+    scoring: Guarantee | None,
+    exposures: Sequence[Exposure],
+    search: Callable[[Guarantee], Guarantee],
+) -> Guarantee:
+    """Guarantee of a search over runs.
+
+    If each record's use is drawn in secret, the divergences of the searches are averaged (joint convexity);
+    otherwise the worst use counts.
+
+    Parameters
+    ----------
+    training : Guarantee or callable
+        Guarantee of one training, or number of trainings ↦ joint guarantee of those of one candidate.
+    scoring : Guarantee or None
+        Guarantee of one score; None if scores are free.
+    exposures : sequence of Exposure
+        All the ways in which one run may use one record.
+    search : callable
+        Guarantee of one run ↦ guarantee of the search, such as ``partial(best_of, count=10)``.
+
+    Returns
+    -------
+    Guarantee
+        Of the search.
+    """
+    ways = _used(exposures)
+    if any(exposure.probability is None for exposure in ways):
+        return search(run_guarantee(training, scoring, ways))
+    guarantees = [search(exposure_guarantee(training, scoring, exposure)) for exposure in ways]
+    return mixture(guarantees, [float(exposure.probability or 0.0) for exposure in ways])
+
+
+def _used(exposures: Sequence[Exposure]) -> list[Exposure]:
+    """The exposures under which a record is used at all."""
+    return [exposure for exposure in exposures if exposure.trainings or exposure.scorings]

@@ -17,8 +17,7 @@ from ..privacy._checks import cached_property
 from ..privacy.spent import Component
 from ..privacy.statement.content import Release
 from ..scoring import PrivateScorer, get_private_scorer
-from ..scoring.scored_run import search_guarantee
-from ..scoring.validation import Exposure
+from ..scoring.validation import Exposure, search_guarantee
 from ._types import Candidate, Distributions, Parameters, Scorer, Seed
 from .execution.job import Job, Outcome, Split
 from .execution.randomness import Randomness

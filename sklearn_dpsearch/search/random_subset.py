@@ -27,8 +27,7 @@ from ..privacy import (
 from ..privacy._types import Neighboring
 from ..privacy.mechanisms.array_sampling import RandomBytes, bernoulli
 from ..privacy.spent import Component
-from ..scoring.scored_run import search_guarantee
-from ..scoring.validation import Exposure, Fold, HoldOut, Validation, numbers_where, validation_of
+from ..scoring.validation import Exposure, Fold, HoldOut, Validation, numbers_where, search_guarantee, validation_of
 from .final_training import Sizes
 from .planning.space_guarantee import SpaceGuarantee
 

@@ -144,7 +144,7 @@ def test_fits_without_a_seed_differ_even_where_workers_are_forked() -> None:
 
 
 def test_the_default_attack_reads_inside_pipelines_and_searches() -> None:
-    from sklearn_dpsearch.audit.outcomes import Everything
+    from sklearn_dpsearch.audit.events import Everything
 
     X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
     y = (X[:, 0] > 0).astype(int)

@@ -271,7 +271,7 @@ MUTANTS = {
     ),
     "noise summed up with the larger only": Mutant(
         mistake="A record that trains and validates is charged for the worse of both, not for both.",
-        file="scoring/scored_run.py",
+        file="scoring/validation.py",
         old="return compose(*[training] * exposure.trainings, *scorings)",
         new="return envelope([training] * exposure.trainings + scorings)",
         tests=("scoring/test_scored_run.py::test_folds_compose_trainings_and_one_score",),
@@ -459,11 +459,11 @@ MUTANTS = {
         file="adapters/pipelines.py",
         old="        fit_by_parameters(model)\n",
         new="",
-        tests=("adapters/test_steps_by_parameters.py",),
+        tests=("adapters/test_sklearn_steps.py",),
     ),
     "a table encoder that learns": Mutant(
         mistake="A subclass of the table encoder, which may learn its ranges, counts as one that learns nothing.",
-        file="adapters/steps_by_parameters.py",
+        file="adapters/sklearn_steps.py",
         old='    return LEARN_NOTHING.get((type(part).__module__.partition(".")[0], type(part).__name__))',
         new='    names = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(part).__mro__)\n'
         "    return next((LEARN_NOTHING[name] for name in names if name in LEARN_NOTHING), None)",

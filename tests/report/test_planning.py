@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, PrivacyError, plan
 from sklearn_dpsearch.privacy import Geometric, Logarithmic, PureDP
 from sklearn_dpsearch.report import Comparison
-from sklearn_dpsearch.search._preview import planned
+from sklearn_dpsearch.report.planning import planned
 
 from ..search.toys import NoisyCentroids
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, Geometric, best_of
-from sklearn_dpsearch.scoring.scored_run import search_guarantee
-from sklearn_dpsearch.scoring.validation import HoldOut, UnknownShare, default_share, validation_of
+from sklearn_dpsearch.scoring.validation import HoldOut, UnknownShare, default_share, search_guarantee, validation_of
 
 
 @pytest.mark.parametrize("epsilon", [None, 0.1, 1.0, 8.0])

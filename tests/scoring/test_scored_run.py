@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import GaussianDP, Geometric, PureDP, best_of, compose, envelope
-from sklearn_dpsearch.scoring.scored_run import run_guarantee, search_guarantee
-from sklearn_dpsearch.scoring.validation import Exposure, HoldOut, PublicValidation, RandomFolds
+from sklearn_dpsearch.scoring.validation import (
+    Exposure,
+    HoldOut,
+    PublicValidation,
+    RandomFolds,
+    run_guarantee,
+    search_guarantee,
+)
 
 TRAIN, SCORE = PureDP(epsilon=1.0), PureDP(epsilon=0.4)
 DISTRIBUTION = Geometric(5)

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
-from sklearn_dpsearch.adapters.steps_by_parameters import FittedByParameters
+from sklearn_dpsearch.adapters.sklearn_steps import FittedByParameters
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PureDP, UnknownGuaranteeError
 
 from ..search.toys import NoisyCentroids
