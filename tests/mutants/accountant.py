@@ -439,8 +439,8 @@ MUTANTS = {
     "K clamped": Mutant(
         mistake="No more than 100 runs are ever drawn, and the accountant does not know.",
         file="privacy/count_distributions/base.py",
-        old="return draw(self, self._steps, (SystemRandom() if rng is None else rng).getrandbits(256))",
-        new="return min(100, draw(self, self._steps, (SystemRandom() if rng is None else rng).getrandbits(256)))",
+        old='return self._reaching((bits + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256)',
+        new='return min(100, self._reaching((bits + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256))',
         tests=(
             "privacy/count_distributions/test_distributions.py::test_large_draws_are_as_large_as_the_distribution_says",
         ),
@@ -448,8 +448,8 @@ MUTANTS = {
     "K fixed": Mutant(
         mistake="The number of runs is always its mean.",
         file="privacy/count_distributions/base.py",
-        old="        from secrets import SystemRandom\n\n        return draw",
-        new="        from secrets import SystemRandom\n\n        return max(1, round(self.mean))\n        return draw",
+        old="        from secrets import SystemRandom\n\n        bits",
+        new="        from secrets import SystemRandom\n\n        return max(1, round(self.mean))\n        bits",
         tests=("privacy/count_distributions/test_distributions.py::test_draws_follow_the_distribution",),
     ),
     "subset search by the average ε": Mutant(

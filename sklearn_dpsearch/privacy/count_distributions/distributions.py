@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -15,7 +15,7 @@ from scipy import special
 
 from .._checks import cached_property, plain_number, require, require_whole
 from .._types import Array
-from .base import MOST_TERMS, CountDistribution, Finite, light_tail
+from .base import MOST_TERMS, CountDistribution, Finite, successive
 from .negative_binomial import Geometric
 
 
@@ -43,10 +43,6 @@ class Poisson(CountDistribution):
     def lowest(self) -> int:
         return 0
 
-    @property
-    def rounding(self) -> float:
-        return 1e-9 + 1e-14 * self.mean
-
     def log_pmf(self, k: Array) -> Array:
         return np.asarray(k * math.log(self.mean) - self.mean - special.gammaln(k + 1))
 
@@ -59,13 +55,9 @@ class Poisson(CountDistribution):
     def generating(self, z: Array, u: Array) -> Array:
         return np.exp(-self.mean * u)
 
-    def survival(self, k: int) -> Any:
+    def chances(self) -> Iterator[Any]:
         mu = mpmath.mpf(self.mean)
-
-        def probability(j: int) -> Any:
-            return mpmath.exp(j * mpmath.log(mu) - mu - mpmath.loggamma(j + 1))
-
-        return light_tail(k, self.mean, probability, lambda j: mu / (j + 1))
+        return successive(mpmath.exp(-mu), 0, lambda j: mu / (j + 1))
 
 
 @dataclass(frozen=True)
@@ -90,10 +82,6 @@ class _Trials(CountDistribution):
     @property
     def highest(self) -> float:
         return self._n_and_p[0]
-
-    @property
-    def rounding(self) -> float:
-        return 1e-9 + 1e-14 * self._n_and_p[0]
 
     def log_pmf(self, k: Array) -> Array:
         n, p = self._n_and_p
@@ -120,16 +108,12 @@ class _Trials(CountDistribution):
     def generating(self, z: Array, u: Array) -> Array:
         return np.exp(self._log_power(self._n_and_p[0], z, u))
 
-    def survival(self, k: int) -> Any:
+    def chances(self) -> Iterator[Any]:
         n, p = self._n_and_p
-        if k >= n or p == 1:
-            return mpmath.mpf(1 if k < n else 0)
+        if p == 1:
+            return iter([mpmath.mpf(1)])
         exact = mpmath.mpf(p)
-
-        def probability(j: int) -> Any:
-            return mpmath.binomial(n, j) * exact**j * (1 - exact) ** (n - j)
-
-        return light_tail(k, self.mean, probability, lambda j: (n - j) * exact / ((j + 1) * (1 - exact)))
+        return successive((1 - exact) ** n, 0, lambda j: (n - j) * exact / ((j + 1) * (1 - exact)))
 
 
 @dataclass(frozen=True)
@@ -214,9 +198,10 @@ class FromPMF(Finite):
         values = np.trim_zeros(np.asarray(self.probabilities), "b")
         return values / math.fsum(values)
 
-    def survival(self, k: int) -> Any:
-        exact = [mpmath.mpf(p) for p in self.probabilities]
-        return mpmath.fsum(exact[max(k + 1, 0) :]) / mpmath.fsum(exact)
+    def chances(self) -> Iterator[Any]:
+        exact = [mpmath.mpf(p) for p in self.probabilities[self.lowest :]]
+        total = mpmath.fsum(exact)
+        return (one / total for one in exact)
 
 
 def as_count_distribution(count: CountDistribution | float) -> CountDistribution:
