@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 from scipy import optimize, special
 
-from .._checks import cached_property, plain_number, require
+from .._checks import cached_property, require
 from .._types import Array
 from .base import CountDistribution, successive
 
@@ -29,10 +29,8 @@ class TruncatedNegativeBinomial(CountDistribution):
     def eta(self) -> float:
         """The shape η."""
 
-    mean: float
-
     def _check(self) -> None:
-        require(self.eta > -1 and math.isfinite(self.eta), "a shape > -1", shape=self.eta)
+        require(-1 < self.eta <= 1e12, "-1 < shape <= 1e12", shape=self.eta)
         require(1 <= self.mean < math.inf, "1 <= mean < inf (K is at least 1)", mean=self.mean)
         reach = math.log(self.mean) / (1 + self.eta)  # about log(1/gamma)
         require(reach < 650, "log(mean)/(1 + shape) < 650 (a lighter tail)", mean=self.mean, shape=self.eta)
@@ -151,11 +149,6 @@ class NegativeBinomial(TruncatedNegativeBinomial):
 
     shape: float
     mean: float
-
-    def __init__(self, shape: float, mean: float) -> None:
-        object.__setattr__(self, "shape", float(plain_number("shape", shape)))
-        object.__setattr__(self, "mean", float(plain_number("mean", mean)))
-        self.__post_init__()
 
     @property
     def eta(self) -> float:

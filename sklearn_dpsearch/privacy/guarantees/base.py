@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
 from typing import Any, ClassVar, TypeAlias
@@ -210,16 +210,26 @@ def shared(guarantee: Guarantee) -> Guarantee:
     return guarantee
 
 
+def same_neighbors(guarantees: Sequence[Guarantee]) -> None:
+    """Raise unless all guarantees are under one neighbouring relation: others never combine."""
+    relations = sorted({guarantee.neighboring for guarantee in guarantees})
+    if len(relations) != 1:
+        found = ", ".join(f"{type(guarantee).__name__}({guarantee.neighboring})" for guarantee in guarantees)
+        raise MixedNeighborsError(
+            f"Found guarantees under different neighbouring relations: {found}; one relation is needed for all. "
+            "diffprivlib's models hold under replace_one alone, the nets of sklearn_dpsearch.nets under it with "
+            "neighboring='replace_one': use parts that share one (a step with public constants, FunctionTransformer, "
+            "holds under every one), or declare guarantee= for the whole. as_replace_one(guarantee) carries one over "
+            "from add_remove or zero_out; what is ε-private there is 2ε under replace_one."
+        )
+
+
 def check_parts(whole: Guarantee, **parts: object) -> None:
     """Raise unless each part is a guarantee under the relation of the whole."""
     for name, part in parts.items():
         check_kind(name, part, Guarantee, "a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0),")
         assert isinstance(part, Guarantee)
-        if part.neighboring != whole.neighboring:
-            raise MixedNeighborsError(
-                f"Found {type(whole).__name__} under neighboring={whole.neighboring!r} and in it {name}={part!r}; "
-                "one relation is needed for all. Give both the same neighboring, or use as_replace_one(guarantee)."
-            )
+        same_neighbors((whole, part))
 
 
 #: ε by guarantee and δ. A ledger asks for a longer composition at each entry, and each would keep all its parts.

@@ -195,7 +195,7 @@ def _replaced_step(noise_multiplier: float, sample_rate: float) -> LossDistribut
     # In units of σ the loss grows with x; a fine grid of x gives the profile at the losses of its points.
     x = np.linspace(0.0, 10.0 + mu, 40001)
     # Both densities are divided by that of N(0): else their logarithms would agree in most digits.
-    shared = _log(1 - q)
+    shared = float(np.log(1 - q)) if q < 1 else -np.inf
     loss = np.logaddexp(shared, np.log(q) + mu * x - 0.5 * mu**2) - np.logaddexp(
         shared, np.log(q) - mu * x - 0.5 * mu**2
     )
@@ -205,10 +205,6 @@ def _replaced_step(noise_multiplier: float, sample_rate: float) -> LossDistribut
     loss[0] = 0.0
     kept = np.append(True, loss[1:] > np.maximum.accumulate(loss)[:-1]) & (loss <= LARGEST_LOSS)
     return connect_the_dots(loss[kept], delta[kept], delta[kept])
-
-
-def _log(x: float) -> float:
-    return float(np.log(x)) if x > 0 else -np.inf
 
 
 def negligible_from(profile: Callable[[Array], Array], mass: float = 1e-18) -> float:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._checks import cached_property, plain_number, require
+from .._checks import cached_property, require
 from .._types import Array
 from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts, shared
 from ..guarantees.pure import only_largest_loss
@@ -289,9 +289,6 @@ def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guar
     >>> round(until_above(PureDP(epsilon=1.0), 0.1).epsilon_at(0.0), 3)
     1.796
     """
-    stop_probability = plain_number("stop_probability", stop_probability)
-    require(0 < stop_probability < 1, "0 < stop_probability < 1", stop_probability=stop_probability)
     one_run = as_guarantee(one_run, "one_run")
-    if isinstance(one_run, NonPrivate):
-        return one_run
-    return shared(UntilAbove(one_run=one_run, stop_probability=stop_probability, neighboring=one_run.neighboring))
+    search = UntilAbove(one_run=one_run, stop_probability=stop_probability, neighboring=one_run.neighboring)
+    return one_run if isinstance(one_run, NonPrivate) else shared(search)
