@@ -155,8 +155,8 @@ MUTANTS = {
     "circle too small": Mutant(
         mistake="Losses that do not fit on the circle of a transform are dropped instead of going around it.",
         file="privacy/numerics/grid_sums.py",
-        old="return np.asarray(np.bincount(places, self.tilted(tilt), size), dtype=float)",
-        new=("return np.asarray(np.bincount(places, self.tilted(tilt) * (self.atoms[0] - self.first < size), size))"),
+        old="return np.asarray(np.bincount(index.astype(np.int64) % size, tilted, size), dtype=float)",
+        new="return np.asarray(np.bincount(index.astype(np.int64) % size, tilted * (index - self.first < size), size))",
         tests=("privacy/numerics/test_convolution.py::test_what_lies_outside_of_the_circle_goes_around_it",),
     ),
     "rare losses without their announcement": Mutant(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import mpmath
 import numpy as np
 import numpy.typing as npt
+from numpy.polynomial.polynomial import polyval
 from scipy import integrate
 
 from .._checks import FrozenValue, as_numbers, cached_property, check_kind, plain_number, require, require_whole
@@ -178,7 +179,7 @@ class CountDistribution(ABC, FrozenValue):
 
 @dataclass(frozen=True)
 class Finite(CountDistribution):
-    """Distribution on 0 … m given by its probabilities; f is a polynomial with nonnegative coefficients."""
+    """Distribution on 0 … m given by its probabilities; f is a polynomial, in which nothing cancels."""
 
     @property
     @abstractmethod
@@ -205,26 +206,19 @@ class Finite(CountDistribution):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self._probabilities[k.astype(int)]))
 
-    def _polynomial(self, coefficients: Array, z: Array) -> Array:
-        """Horner's rule; no term is negative, so nothing cancels."""
-        value = np.zeros_like(z)
-        for coefficient in coefficients[::-1]:
-            value = value * z + coefficient
-        return value
-
     def log_slope(self, z: Array, u: Array) -> Array:
         k = np.arange(self._probabilities.size)
         with np.errstate(divide="ignore", under="ignore"):
-            return np.log(self._polynomial((k * self._probabilities)[1:], z))
+            return np.asarray(np.log(polyval(z, (k * self._probabilities)[1:])))
 
     def log_curvature(self, z: Array, u: Array) -> Array:
         k = np.arange(self._probabilities.size)
         with np.errstate(divide="ignore", under="ignore"):
-            return np.log(self._polynomial((k * (k - 1) * self._probabilities)[2:], z))
+            return np.asarray(np.log(polyval(z, np.append((k * (k - 1) * self._probabilities)[2:], 0.0))))
 
     def generating(self, z: Array, u: Array) -> Array:
         with np.errstate(under="ignore"):
-            return self._polynomial(self._probabilities, z)
+            return np.asarray(polyval(z, self._probabilities))
 
 
 @dataclass(frozen=True)

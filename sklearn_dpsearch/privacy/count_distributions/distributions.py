@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mpmath
 import numpy as np
@@ -64,52 +63,52 @@ class Poisson(CountDistribution):
 class _Trials(CountDistribution):
     """Number of successes of n trials with probability p each: f(z) = (1 − p + pz)^n."""
 
-    @property
-    @abstractmethod
-    def _n_and_p(self) -> tuple[int, float]: ...
+    if TYPE_CHECKING:  # fields of one distribution
+
+        @property
+        def n(self) -> int: ...
+        @property
+        def p(self) -> float: ...
 
     @property
     def mean(self) -> float:
         """n·p."""
-        n, p = self._n_and_p
-        return float(n * p)
+        return float(self.n * self.p)
 
     @property
     def lowest(self) -> int:
-        n, p = self._n_and_p
-        return 0 if p < 1 else n
+        return 0 if self.p < 1 else self.n
 
     @property
     def highest(self) -> float:
-        return self._n_and_p[0]
+        return self.n
 
     def log_pmf(self, k: Array) -> Array:
-        n, p = self._n_and_p
+        n, p = self.n, self.p
         choose = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
         return np.asarray(choose + special.xlogy(k, p) + special.xlog1py(n - k, -p))
 
     def _log_power(self, trials: int, z: Array, u: Array) -> Array:
         """log (1 − p + pz)^trials = log (1 − pu)^trials; 0 of no trials, even where the base is 0."""
-        p = self._n_and_p[1]
+        p = self.p
         if trials == 0:
             return np.zeros_like(u)
         with np.errstate(divide="ignore"):
             return trials * np.where(u < 0.5, np.log1p(-p * np.minimum(u, 0.5)), np.log(1.0 - p + p * z))
 
     def log_slope(self, z: Array, u: Array) -> Array:
-        return math.log(self.mean) + self._log_power(self._n_and_p[0] - 1, z, u)
+        return math.log(self.mean) + self._log_power(self.n - 1, z, u)
 
     def log_curvature(self, z: Array, u: Array) -> Array:
-        n, p = self._n_and_p
-        if n == 1:
+        if self.n == 1:
             return np.full_like(u, -np.inf)
-        return math.log(self.mean * (n - 1) * p) + self._log_power(n - 2, z, u)
+        return math.log(self.mean * (self.n - 1) * self.p) + self._log_power(self.n - 2, z, u)
 
     def generating(self, z: Array, u: Array) -> Array:
-        return np.exp(self._log_power(self._n_and_p[0], z, u))
+        return np.exp(self._log_power(self.n, z, u))
 
     def chances(self) -> Iterator[Any]:
-        n, p = self._n_and_p
+        n, p = self.n, self.p
         if p == 1:
             return iter([mpmath.mpf(1)])
         exact = mpmath.mpf(p)
@@ -135,10 +134,6 @@ class Binomial(_Trials):
         require_whole(1, n=self.n)
         require(0 < self.p <= 1, "0 < p <= 1", p=self.p)
 
-    @property
-    def _n_and_p(self) -> tuple[int, float]:
-        return self.n, self.p
-
 
 @dataclass(frozen=True)
 class Fixed(_Trials):
@@ -156,8 +151,12 @@ class Fixed(_Trials):
         require_whole(1, k=self.k)
 
     @property
-    def _n_and_p(self) -> tuple[int, float]:
-        return int(self.k), 1.0
+    def n(self) -> int:
+        return int(self.k)
+
+    @property
+    def p(self) -> float:
+        return 1.0
 
 
 @dataclass(frozen=True)
