@@ -152,10 +152,12 @@ class Fixed(_Trials):
 
     @property
     def n(self) -> int:
+        """Number of trials."""
         return int(self.k)
 
     @property
     def p(self) -> float:
+        """Probability of success."""
         return 1.0
 
 
