@@ -330,8 +330,8 @@ MUTANTS = {
     "DP-SGD in one direction": Mutant(
         mistake="The record is only ever removed, never added.",
         file="privacy/numerics/basic_mechanisms.py",
-        old="DominatingPair(convolve([removed], [steps]), convolve([added], [steps]))",
-        new="DominatingPair(convolve([added], [steps]), convolve([added], [steps]))",
+        old="combined([step], lambda parts, _: convolve(parts, [steps]))",
+        new="symmetric(convolve([step.added], [steps]))",
         tests=("privacy/numerics/test_basic_mechanisms.py::test_dpsgd_agrees_with_dp_accounting",),
     ),
     "search in one direction": Mutant(

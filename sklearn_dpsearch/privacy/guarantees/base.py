@@ -22,7 +22,7 @@ from .._checks import FrozenValue, cached_property, check_kind
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
 from ..numerics.inversion import bracket, geometric
-from ..numerics.loss_distribution import DominatingPair, connect_the_dots
+from ..numerics.loss_distribution import DominatingPair, pair_through
 from ..serialization import VERSION, part_of_guarantees, read, short, written
 from .risk import Accounted, TradeOff, trade_off
 
@@ -258,22 +258,17 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
     return min((epsilon for epsilon, value in known.items() if value < 0), default=largest)
 
 
-def discretized(
-    removed: Profile, added: Profile | None = None, number: int = 8001, *, adaptive: bool = False
-) -> DominatingPair:
+def discretized(*curves: Profile, number: int = 8001, adaptive: bool = False) -> DominatingPair:
     """The pair through ``number`` points of profiles known as functions of ε ≥ 0, one for both directions or for each.
 
     The points are even or, of costly profiles, closer together where these fall faster.
     """
-    both = (removed,) if added is None else (removed, added)
-    reach = min(max(basic_mechanisms.negligible_from(profile) for profile in both), LARGEST_EPSILON)
+    reach = min(max(map(basic_mechanisms.negligible_from, curves)), LARGEST_EPSILON)
     if adaptive:
-        grid = adaptive_grid(lambda epsilon: np.max([curve(epsilon) for curve in both], axis=0), 0.0, reach, number)
+        grid = adaptive_grid(lambda epsilon: np.max([curve(epsilon) for curve in curves], axis=0), 0.0, reach, number)
     else:
         grid = reach * np.linspace(0.0, 1.0, number)
-    values = [np.clip(curve(grid), 0.0, 1.0) for curve in both]
-    first = connect_the_dots(grid, values[0], values[-1])
-    return DominatingPair(first, first if len(both) == 1 else connect_the_dots(grid, values[1], values[0]))
+    return pair_through(grid, *(np.clip(curve(grid), 0.0, 1.0) for curve in curves))
 
 
 def adaptive_grid(curve: Profile, low: float, high: float, number: int) -> Array:
@@ -351,9 +346,6 @@ class SmallestOf(Guarantee):
         A true profile is convex in e^ε, so it is also below the chords between two bounds. The pair has these chords,
         and this guarantee uses them too: otherwise a composition of the pair could seem to lose less.
         """
-        return self._bounds_cross()
-
-    def _bounds_cross(self) -> bool:
         compared = self._in_pair
         if len(compared) == 1:
             return False
@@ -372,9 +364,9 @@ class SmallestOf(Guarantee):
         bounds = self._in_pair
         if len(bounds) == 1:
             return bounds[0].pair
-        alike = all(bound.pair.removed is bound.pair.added for bound in bounds)
-        removed, added = (partial(_smallest_in_direction, bounds, name) for name in ("removed", "added"))
-        return discretized(removed, None if alike else added, BOUNDS_AT, adaptive=True)
+        directions = ("removed", "added")[: max(len(bound.pair.directions) for bound in bounds)]
+        curves = (partial(_smallest_in_direction, bounds, name) for name in directions)
+        return discretized(*curves, number=BOUNDS_AT, adaptive=True)
 
 
 def _smallest_in_direction(bounds: list[Guarantee], direction: str, epsilon: Array) -> Array:

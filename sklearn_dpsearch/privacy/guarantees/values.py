@@ -12,7 +12,7 @@ from ...errors import PrivacyError
 from .._checks import as_numbers, cached_property, check_kind, require, require_whole
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
-from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, connect_the_dots, symmetric
+from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, pair_through, symmetric
 from ..serialization import BUILDERS
 from .base import Guarantee, discretized
 
@@ -123,8 +123,7 @@ class GaussianDP(Guarantee):
             return symmetric(basic_mechanisms.randomized_response(self.mu, 0.0))
         reach = 0.5 * self.mu**2 + 10.0 * self.mu
         grid = np.linspace(0.0, reach, 1 + int(np.clip(2000 * reach / self.mu, 1, 2**17)))
-        values = self._profile(grid)
-        return symmetric(connect_the_dots(grid, values, values))
+        return pair_through(grid, self._profile(grid))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

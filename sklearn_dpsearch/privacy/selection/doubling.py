@@ -27,7 +27,7 @@ from .._types import Array, Neighboring
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import PureDP
 from ..numerics.arithmetic import float_above
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, connect_the_dots, symmetric
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, pair_through
 
 #: Largest distance of two points at which the profile is computed exactly; between them it is below the chord.
 GAP = 0.01
@@ -153,8 +153,7 @@ class DoublingWalk(Guarantee):
         return left[0, 0]
 
     def _pair(self) -> DominatingPair:
-        grid = self._grid[1]
-        return symmetric(connect_the_dots(grid, self._values, self._values))
+        return pair_through(self._grid[1], self._values)
 
 
 def _probabilities(loss_up: int, loss_down: int, unit: float) -> tuple[float, float]:

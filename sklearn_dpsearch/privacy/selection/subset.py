@@ -243,7 +243,7 @@ class TheoremFour(_TuneThenTrain):
         return self._none_beyond(epsilon, values)
 
     def _pair(self) -> DominatingPair:
-        return discretized(self.direction(0, ATOMS), self.direction(1, ATOMS), POINTS, adaptive=True)
+        return discretized(self.direction(0, ATOMS), self.direction(1, ATOMS), number=POINTS, adaptive=True)
 
 
 def _between(a: float, b: float, weight: float) -> float:
