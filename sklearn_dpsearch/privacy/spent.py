@@ -15,7 +15,7 @@ from .guarantees.base import Guarantee, Statement
 from .guarantees.relations import for_group
 from .statement.content import Release, plain, short_up, up
 from .statement.report import Report
-from .statement.sections import COMPOSITION, budget_in_words, content_of, risk_in_words, searches
+from .statement.sections import budget_in_words, content_of, risk_in_words, theorem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +80,7 @@ class PrivacySpent(Statement):
     @property
     def bound(self) -> str:
         """The theorem that gave the search's part of the number."""
-        found = [search for component in self.components for search in searches(component.guarantee)]
-        return found[0].tightest(self.delta) if found else COMPOSITION
+        return theorem((component.guarantee for component in self.components), self.delta)
 
     @property
     def neighboring(self) -> Neighboring:
