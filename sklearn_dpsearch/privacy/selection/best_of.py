@@ -220,9 +220,6 @@ class TheoremFive(_KnownAtPlaces):
     def _far_profile(self, epsilon: Array) -> Array:
         return np.ones(np.shape(epsilon))
 
-    def _epsilon(self, delta: float) -> float:
-        return np.inf if delta < NEAR else smallest_epsilon(self._profile, delta)
-
 
 @dataclass(frozen=True, kw_only=True)
 class TheoremSix(_KnownAtPlaces):
