@@ -108,8 +108,8 @@ class TruncatedNegativeBinomial(CountDistribution):
         if self.gamma == 1:
             return iter([mpmath.mpf(1)])
         gamma, eta = mpmath.mpf(self.gamma), mpmath.mpf(self.eta)
-        first = (1 - gamma) / -mpmath.log(gamma) if eta == 0 else eta * (1 - gamma) / (gamma**-eta - 1)
-        return successive(first, 1, lambda j: (1 - gamma) * (j + eta) / (j + 1))
+        scale = -mpmath.log(gamma) if eta == 0 else mpmath.expm1(-eta * mpmath.log(gamma)) / eta
+        return successive((1 - gamma) / scale, 1, lambda j: (1 - gamma) * (j + eta) / (j + 1))
 
 
 def _log_abs_expm1(x: float) -> float:
