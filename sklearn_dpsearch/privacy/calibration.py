@@ -16,7 +16,7 @@ from ._types import Neighboring
 from .guarantees.base import Guarantee, as_guarantee
 from .guarantees.composition import compose
 from .guarantees.values import DPSGD, ApproxDP, GaussianDP
-from .numerics.inversion import Turn, bracket, geometric, geometric_mean, narrowed, within
+from .numerics.inversion import Turn, geometric, geometric_mean, narrowed, within
 from .numerics.inversion import bracket as first_turn
 
 #: Parameters that are tried where no bracket is given, the first of them, and from each to the next.
@@ -357,7 +357,7 @@ def noise_multiplier_under(
         return covers(GaussianDP(mu=mu), run, slack)
 
     guess = float(np.clip(_central_limit(mu, sample_rate, steps, neighboring), LEAST_NOISE, MOST_NOISE))
-    turn = bracket(
+    turn = first_turn(
         enough, guess, falling=geometric(guess, 1 / 1.3, LEAST_NOISE), rising=geometric(guess, 1.3, MOST_NOISE)
     )
     if turn.holds is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -91,12 +92,7 @@ def _self_composed(event: Any, neighboring: Neighboring) -> Guarantee:
     if count == 0:
         return PureDP(epsilon=0.0, neighboring=neighboring)
     if type(one) is DPSGD:
-        return DPSGD(
-            noise_multiplier=one.noise_multiplier,
-            sample_rate=one.sample_rate,
-            steps=one.steps * int(count),
-            neighboring=neighboring,
-        )
+        return replace(one, steps=one.steps * int(count))
     return compose(*[one] * int(count))
 
 

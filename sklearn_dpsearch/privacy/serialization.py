@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields, is_dataclass
 from fractions import Fraction
-from functools import singledispatch
 from importlib import import_module
 from inspect import isabstract, signature
 from typing import Any, TypeAlias, TypeVar
@@ -24,7 +23,7 @@ VERSION = 1
 ROOTS: list[type] = []
 #: Kinds that are defined outside of the accountant ↦ their module, which is loaded where one of them is read.
 ELSEWHERE = dict.fromkeys(("DiscreteGaussianDP", "Sensitivity"), "sklearn_dpsearch.scoring.noise")
-#: Kinds that are not built from their fields ↦ function that builds them from what is written.
+#: Kinds that are not built from their fields ↦ function that builds them from what their ``written_fields`` says.
 BUILDERS: dict[str, Callable[..., Any]] = {}
 #: Types that JSON lacks.
 PLAIN: dict[str, Callable[[Any], Any]] = {
@@ -45,18 +44,31 @@ def part_of_guarantees(kind: Kind) -> Kind:
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
-@singledispatch
-def written(value: object) -> Any:
+def written(value: Any) -> Any:
     """A value as dicts, lists, numbers and strings; a frozen value of this library as its fields and its kind."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():  # with all digits that reading back needs; as text if it is infinite, which JSON lacks
+            return value if math.isfinite(value) else {"float": repr(value)}
+        case Fraction():
+            return {"fraction": str(value)}
+        case tuple():
+            return [written(one) for one in value]
+        case np.ndarray():
+            return {"array": [written(one) for one in value.tolist()]}
     if not is_dataclass(value) or not _is_ours(type(value)):
         raise PrivacyError(
             f"Found {type(value).__name__} in a guarantee; only the guarantees of sklearn_dpsearch and what they are "
             "made of can be written down. Use one of them, or keep the ε and δ that it states as ApproxDP."
         )
-    return {
-        "kind": type(value).__name__,
-        **{field.name: written(_annotated(field, getattr(value, field.name))) for field in fields(value) if field.init},
-    }
+    return {"kind": type(value).__name__, **{name: written(one) for name, one in _fields_of(value).items()}}
+
+
+def _fields_of(value: Any) -> dict[str, Any]:
+    if type(value).__name__ in BUILDERS:
+        return dict(value.written_fields())
+    return {field.name: _annotated(field, getattr(value, field.name)) for field in fields(value) if field.init}
 
 
 def _is_ours(kind: type) -> bool:
@@ -67,35 +79,6 @@ def _annotated(field: Field[Any], value: object) -> object:
     """Write whole numbers as floats where any number is allowed, so that equal values are written alike."""
     whole = field.type == "float" and type(value) is int and float(value) == value
     return float(value) if whole else value  # type: ignore[arg-type]
-
-
-@written.register(type(None))
-@written.register(bool)
-@written.register(int)
-@written.register(str)
-def _as_it_is(value: object) -> object:
-    return value
-
-
-@written.register
-def _float(value: float) -> Any:
-    """Write a float: as text if it is infinite, which JSON lacks; else with all digits that reading back needs."""
-    return value if math.isfinite(value) else {"float": repr(value)}
-
-
-@written.register
-def _fraction(value: Fraction) -> Any:
-    return {"fraction": str(value)}
-
-
-@written.register
-def _tuple(value: tuple) -> Any:  # type: ignore[type-arg]  # its entries do not matter for the dispatch
-    return [written(one) for one in value]
-
-
-@written.register
-def _array(value: np.ndarray) -> Any:
-    return {"array": [written(one) for one in value.tolist()]}
 
 
 # --- reading -----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from .guarantees.base import Guarantee, Statement
 from .guarantees.relations import for_group
 from .statement.content import Release, plain, short_up, up
 from .statement.report import Report
-from .statement.sections import COMPOSITION, budget_in_words, content_of, risk_in_words, searches
+from .statement.sections import budget_in_words, content_of, risk_in_words, theorem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +80,7 @@ class PrivacySpent(Statement):
     @property
     def bound(self) -> str:
         """The theorem that gave the search's part of the number."""
-        found = [search for component in self.components for search in searches(component.guarantee)]
-        return found[0].tightest(self.delta) if found else COMPOSITION
+        return theorem((component.guarantee for component in self.components), self.delta)
 
     @property
     def neighboring(self) -> Neighboring:
@@ -132,7 +131,7 @@ class PrivacySpent(Statement):
             "components": [
                 {
                     "name": component.name,
-                    "epsilon_alone": plain(self._alone(component)),
+                    "epsilon_alone": plain(component.epsilon_at(self.delta)),
                     "guarantee": repr(component.guarantee),
                 }
                 for component in self.components
@@ -187,9 +186,6 @@ class PrivacySpent(Statement):
         except PrivacyError:
             return None
 
-    def _alone(self, component: Component) -> float:
-        return float(component.guarantee.epsilon_at(self.delta))
-
     def __repr__(self) -> str:
         number = f"epsilon={self.epsilon:.6g}, delta={self.delta:g}"
         unit = "" if self.unit == "record" else f", unit={self.unit!r}"
@@ -198,7 +194,7 @@ class PrivacySpent(Statement):
     def __str__(self) -> str:
         basis = f"({self.neighboring} neighbours; unit: {self.unit}; {self.bound})"
         lines = [f"epsilon = {up(self.epsilon)} at delta = {short_up(self.delta)} {basis}"]
-        lines += [f"  {component.name}: alone epsilon = {up(self._alone(component))}" for component in self.components]
+        lines += [f"  {one.name}: alone epsilon = {up(one.epsilon_at(self.delta))}" for one in self.components]
         lines += [f"  {text}" for text in (*budget_in_words(self), risk_in_words(self))]
         lines += [f"  assumes: {text}" for text in self.assumptions]
         return "\n".join(lines)

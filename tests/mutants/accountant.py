@@ -62,8 +62,8 @@ MUTANTS = {
     "relation of parts not compared": Mutant(
         mistake="Parts under one neighbouring relation make a whole under another one.",
         file="privacy/guarantees/base.py",
-        old="if part.neighboring != whole.neighboring:",
-        new="if False:",
+        old="        same_neighbors((whole, part))\n",
+        new="",
         tests=(
             "privacy/test_dictionaries.py::test_what_a_file_holds_is_checked_like_what_a_program_builds",
             "privacy/guarantees/test_building.py::test_every_value_checks_itself_when_built",
@@ -155,8 +155,8 @@ MUTANTS = {
     "circle too small": Mutant(
         mistake="Losses that do not fit on the circle of a transform are dropped instead of going around it.",
         file="privacy/numerics/grid_sums.py",
-        old="return np.asarray(np.bincount(places, self.tilted(tilt), size), dtype=float)",
-        new=("return np.asarray(np.bincount(places, self.tilted(tilt) * (self.atoms[0] - self.first < size), size))"),
+        old="return np.asarray(np.bincount(index.astype(np.int64) % size, tilted, size), dtype=float)",
+        new="return np.asarray(np.bincount(index.astype(np.int64) % size, tilted * (index - self.first < size), size))",
         tests=("privacy/numerics/test_convolution.py::test_what_lies_outside_of_the_circle_goes_around_it",),
     ),
     "rare losses without their announcement": Mutant(
@@ -330,8 +330,8 @@ MUTANTS = {
     "DP-SGD in one direction": Mutant(
         mistake="The record is only ever removed, never added.",
         file="privacy/numerics/basic_mechanisms.py",
-        old="DominatingPair(convolve([removed], [steps]), convolve([added], [steps]))",
-        new="DominatingPair(convolve([added], [steps]), convolve([added], [steps]))",
+        old="combined([step], lambda parts, _: convolve(parts, [steps]))",
+        new="symmetric(convolve([step.added], [steps]))",
         tests=("privacy/numerics/test_basic_mechanisms.py::test_dpsgd_agrees_with_dp_accounting",),
     ),
     "search in one direction": Mutant(
@@ -429,7 +429,7 @@ MUTANTS = {
     ),
     "relations mixed": Mutant(
         mistake="Guarantees about an added and about a changed record are composed.",
-        file="privacy/guarantees/composition.py",
+        file="privacy/guarantees/base.py",
         old="    if len(relations) != 1:\n",
         new="    if len(relations) > 2:\n",
         tests=(
@@ -439,8 +439,8 @@ MUTANTS = {
     "K clamped": Mutant(
         mistake="No more than 100 runs are ever drawn, and the accountant does not know.",
         file="privacy/count_distributions/base.py",
-        old="return draw(self, self._steps, (SystemRandom() if rng is None else rng).getrandbits(256))",
-        new="return min(100, draw(self, self._steps, (SystemRandom() if rng is None else rng).getrandbits(256)))",
+        old='return self._reaching((bits + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256)',
+        new='return min(100, self._reaching((bits + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256))',
         tests=(
             "privacy/count_distributions/test_distributions.py::test_large_draws_are_as_large_as_the_distribution_says",
         ),
@@ -448,8 +448,8 @@ MUTANTS = {
     "K fixed": Mutant(
         mistake="The number of runs is always its mean.",
         file="privacy/count_distributions/base.py",
-        old="        from secrets import SystemRandom\n\n        return draw",
-        new="        from secrets import SystemRandom\n\n        return max(1, round(self.mean))\n        return draw",
+        old="        from secrets import SystemRandom\n\n        bits",
+        new="        from secrets import SystemRandom\n\n        return max(1, round(self.mean))\n        bits",
         tests=("privacy/count_distributions/test_distributions.py::test_draws_follow_the_distribution",),
     ),
     "subset search by the average ε": Mutant(

@@ -4,35 +4,28 @@ The distribution of K enters the privacy bound only through the slope f'(z) = E[
 f(z) = E[z^K]. Near z = 1 what matters is 1 − z, far below the spacing of doubles there; so the numerics work with z and
 its complement u = 1 − z side by side (``log_slope``, ``log_curvature``).
 
-K is drawn by inversion of its distribution function: in doubles where these suffice, else with many digits.
+K is drawn by inversion of its distribution function: with many digits, one probability after the other, which takes
+some microseconds for each of the K runs.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, Any, Protocol
 
 import mpmath
 import numpy as np
 import numpy.typing as npt
+from numpy.polynomial.polynomial import polyval
 from scipy import integrate
 
 from .._checks import FrozenValue, as_numbers, cached_property, check_kind, plain_number, require, require_whole
 from .._types import Array, ArrayLike
-from ..numerics.inversion import bracket, narrowed, whole_mean, within
 from ..serialization import part_of_guarantees
-
-#: A ``CountDistribution``, whose file imports this one.
-Distribution: TypeAlias = Any
-
-#: Steps of a table at first and at most; it ends where less than NEGLIGIBLE is left.
-FIRST_STEPS, MOST_STEPS, NEGLIGIBLE = 2**10, 2**20, 1e-9
-#: Rounding error per term, of a sum of probabilities and of their logarithms.
-ONE_TERM = 2e-16
 
 
 class RandomBits(Protocol):
@@ -41,101 +34,12 @@ class RandomBits(Protocol):
     def getrandbits(self, k: int, /) -> int: ...
 
 
-@dataclass(frozen=True, eq=False)
-class Steps:
-    """P[K ≤ first], P[K ≤ first + 1], … in double precision, each wrong by less than ``margin``.
-
-    The steps depend on the distribution alone and not on any draw, so a distribution keeps its table.
-    """
-
-    first: int
-    values: Array
-    margin: float
-    below: float  # P[K < first]
-
-    def deciding(self, at: float) -> int | None:
-        """Smallest k with P[K ≤ k] ≥ ``at``, if the doubles decide it."""
-        i = int(self.values.searchsorted(at))
-        if i == self.values.size or self.values[i] - at <= self.margin:
-            return None
-        before = self.values[i - 1] if i else self.below
-        return self.first + i if at - before > self.margin else None
-
-    def near(self, at: float) -> int:
-        """First k to try in the search for this quantile."""
-        return self.first + int(self.values.searchsorted(at))
-
-
-def steps_of(distribution: Distribution) -> Steps:
-    """The table of a distribution: from the lowest K or, where a large mean is far from it, from below the mean."""
-    first = distribution.lowest
-    if distribution.mean >= MOST_STEPS // 2 and distribution.pmf(first) < distribution.pmf(int(distribution.mean)):
-        first = max(first, int(distribution.mean) - MOST_STEPS // 2)
-    with mpmath.workprec(160):
-        start = -np.inf if first == distribution.lowest else 1.0 - float(distribution.survival(first - 1))
-    values, margin = np.array([]), distribution.rounding
-    while _goes_on(values, first, distribution.highest, margin):
-        last = int(min(distribution.highest, first + max(4 * values.size, FIRST_STEPS) - 1))
-        total = values[-1] if values.size else max(start, 0.0)
-        more = distribution.pmf(np.arange(first + values.size, last + 1))
-        values = np.append(values, total + np.cumsum(more))
-    return Steps(first, values, margin + ONE_TERM * (first + values.size), start)
-
-
-def _goes_on(values: Array, first: int, highest: float, margin: float) -> bool:
-    """Return whether a table needs another step and may have one."""
-    if values.size == 0:
-        return True
-    return bool(
-        values.size < MOST_STEPS and first + values.size <= highest and 1.0 - values[-1] > max(NEGLIGIBLE, margin)
-    )
-
-
-def draw(distribution: Distribution, steps: Steps, bits: int) -> int:
-    """K from 256 random bits: the smallest k with P[K ≤ k] ≥ (bits + 1/2)/2^256."""
-    at = (2 * bits + 1) / 2**257  # Python divides integers with one rounding
-    found = steps.deciding(at)
-    if found is not None:
-        return found
-    with mpmath.workprec(320):
-        return _search(distribution, 1 - (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256, steps.near(at))
-
-
-def quantile(distribution: Distribution, steps: Steps, p: float) -> int:
-    """Smallest k with P[K ≤ k] ≥ p, in 160-bit arithmetic."""
-    with mpmath.workprec(160):
-        return _search(distribution, 1 - mpmath.mpf(p), steps.near(p))
-
-
-def _search(distribution: Distribution, tail: Any, start: int) -> int:
-    """Smallest k with P[K > k] ≤ ``tail``, by doubling steps away from ``start``, then by bisection."""
-    lowest, start = distribution.lowest, max(start, distribution.lowest)
-    steps = (2**i - 1 for i in count(1))
-
-    def reached(k: float) -> bool:
-        return k >= lowest and bool(distribution.survival(int(k)) <= tail)
-
-    turn = bracket(reached, start, (max(start - step, lowest - 1) for step in steps), (start + step for step in steps))
-    return int(narrowed(reached, turn, within(absolute=1), whole_mean).holds or lowest)
-
-
-def light_tail(k: int, mean: float, probability: Callable[[int], Any], ratio: Callable[[int], Any]) -> Any:
-    """P[K > k] of a unimodal distribution with light tails, from P[K = j] and P[K = j+1] / P[K = j].
-
-    Summed away from the mode, in the working precision of ``mpmath``.
-    """
-    if k < 0:
-        return mpmath.mpf(1)
-    tiny = mpmath.mpf(2) ** -(mpmath.mp.prec + 20)
-    upwards = k + 1 > mean
-    j = k + 1 if upwards else k
-    term = probability(j)
-    total = term
-    while term > tiny * total and (upwards or j > 0):
-        term = term * ratio(j) if upwards else term / ratio(j - 1)
-        j = j + 1 if upwards else j - 1
-        total += term
-    return total if upwards else 1 - total
+def successive(first: Any, k: int, ratio: Callable[[int], Any]) -> Iterator[Any]:
+    """P[K = k], P[K = k+1], … from the first and from P[K = j+1] / P[K = j], until one is 0."""
+    term = first
+    while term:
+        yield term
+        term, k = term * ratio(k), k + 1
 
 
 #: Terms of a finite distribution that are evaluated one by one; more would take minutes.
@@ -172,8 +76,8 @@ class CountDistribution(ABC, FrozenValue):
         """f(z)."""
 
     @abstractmethod
-    def survival(self, k: int) -> Any:
-        """P[K > k] as an ``mpmath`` number in the working precision."""
+    def chances(self) -> Iterator[Any]:
+        """P[K = lowest], P[K = lowest + 1], … as ``mpmath`` numbers in the working precision."""
 
     @property
     def lowest(self) -> int:
@@ -184,11 +88,6 @@ class CountDistribution(ABC, FrozenValue):
     def highest(self) -> float:
         """Largest possible K, or infinity."""
         return math.inf
-
-    @property
-    def rounding(self) -> float:
-        """Largest error of a sum of ``pmf`` in double precision."""
-        return 1e-9
 
     # Derived methods ----------------------------------------------------------------------------------------------
 
@@ -241,7 +140,13 @@ class CountDistribution(ABC, FrozenValue):
         """Smallest k with P[K ≤ k] ≥ p."""
         p = plain_number("p", p)
         require(0 <= p < 1, "0 <= p < 1", p=p)
-        return quantile(self, self._steps, p)
+        return self._reaching(p)
+
+    def _reaching(self, p: Any) -> int:
+        """Smallest k with P[K ≤ k] ≥ p, in 320-bit arithmetic. It adds up the probabilities of all smaller K."""
+        with mpmath.workprec(320):
+            reached = (k for k, total in enumerate(accumulate(self.chances()), self.lowest) if total >= p)
+            return int(next(reached, self.highest))
 
     def sample(self, rng: RandomBits | None = None) -> int:
         """One draw of K by inversion of 256 random bits.
@@ -254,18 +159,13 @@ class CountDistribution(ABC, FrozenValue):
 
         Notes
         -----
-        The distribution function is taken in double precision where that decides, and in 300-bit arithmetic where
-        the draw falls within ``rounding`` of a step; the distribution of the result differs from the stated one by less
-        than 2^{-200}.
+        The distribution of the result differs from the stated one by less than 2^{-200}.
         """
         from secrets import SystemRandom
 
-        return draw(self, self._steps, (SystemRandom() if rng is None else rng).getrandbits(256))
-
-    @cached_property
-    def _steps(self) -> Steps:
-        """Table for drawing K. It depends on the distribution alone, so a kept table reveals no draw."""
-        return steps_of(self)
+        bits = (SystemRandom() if rng is None else rng).getrandbits(256)
+        with mpmath.workprec(320):
+            return self._reaching((bits + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256)
 
     def at_least_one(self) -> CountDistribution:
         """This distribution given K ≥ 1."""
@@ -279,7 +179,7 @@ class CountDistribution(ABC, FrozenValue):
 
 @dataclass(frozen=True)
 class Finite(CountDistribution):
-    """Distribution on 0 … m given by its probabilities; f is a polynomial with nonnegative coefficients."""
+    """Distribution on 0 … m given by its probabilities; f is a polynomial, in which nothing cancels."""
 
     @property
     @abstractmethod
@@ -306,26 +206,19 @@ class Finite(CountDistribution):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self._probabilities[k.astype(int)]))
 
-    def _polynomial(self, coefficients: Array, z: Array) -> Array:
-        """Horner's rule; no term is negative, so nothing cancels."""
-        value = np.zeros_like(z)
-        for coefficient in coefficients[::-1]:
-            value = value * z + coefficient
-        return value
-
     def log_slope(self, z: Array, u: Array) -> Array:
         k = np.arange(self._probabilities.size)
         with np.errstate(divide="ignore", under="ignore"):
-            return np.log(self._polynomial((k * self._probabilities)[1:], z))
+            return np.asarray(np.log(polyval(z, (k * self._probabilities)[1:])))
 
     def log_curvature(self, z: Array, u: Array) -> Array:
         k = np.arange(self._probabilities.size)
         with np.errstate(divide="ignore", under="ignore"):
-            return np.log(self._polynomial((k * (k - 1) * self._probabilities)[2:], z))
+            return np.asarray(np.log(polyval(z, np.append((k * (k - 1) * self._probabilities)[2:], 0.0))))
 
     def generating(self, z: Array, u: Array) -> Array:
         with np.errstate(under="ignore"):
-            return self._polynomial(self._probabilities, z)
+            return np.asarray(polyval(z, self._probabilities))
 
 
 @dataclass(frozen=True)
@@ -339,22 +232,18 @@ class Capped(Finite):
         check_kind("distribution", self.distribution, CountDistribution, "a distribution of K, e.g. Geometric(10),")
         require_whole(max(self.distribution.lowest, 1), most=self.most)
         require(self.most <= MOST_TERMS, f"a cap of at most {MOST_TERMS}", most=self.most)
-        with mpmath.workprec(160):
-            require(self.distribution.survival(self.most) < 1, "a cap that K can stay under", most=self.most)
+        possible = bool(np.any(self.distribution.pmf(np.arange(self.most + 1)) > 0))
+        require(possible, "a cap that K can stay under", most=self.most)
 
     @cached_property
     def _probabilities(self) -> Array:
         values = self.distribution.pmf(np.arange(self.most + 1))
         return np.asarray(values / math.fsum(values))
 
-    @property
-    def rounding(self) -> float:
-        with mpmath.workprec(160):
-            return self.distribution.rounding / float(1 - self.distribution.survival(self.most))
-
-    def survival(self, k: int) -> Any:
-        beyond = self.distribution.survival(self.most)
-        return (self.distribution.survival(k) - beyond) / (1 - beyond) if k < self.most else mpmath.mpf(0)
+    def chances(self) -> Iterator[Any]:
+        number = self.most + 1 - self.distribution.lowest
+        total = mpmath.fsum(islice(self.distribution.chances(), number))
+        return (one / total for one in islice(self.distribution.chances(), number))
 
 
 @dataclass(frozen=True)
@@ -362,12 +251,16 @@ class Conditioned(CountDistribution):
     """Distribution given K ≥ 1: (f(z) − f(0)) / (1 − f(0))."""
 
     distribution: CountDistribution
-    _scale: float = field(init=False, repr=False, compare=False, default=1.0)
 
     def _check(self) -> None:
         check_kind("distribution", self.distribution, CountDistribution, "a distribution of K, e.g. Poisson(10),")
+        require(self.distribution.lowest == 0, "a distribution of K that may be 0", distribution=self.distribution)
+
+    @cached_property
+    def _scale(self) -> float:
+        """P[K ≥ 1]."""
         with mpmath.workprec(160):
-            object.__setattr__(self, "_scale", float(self.distribution.survival(0)))
+            return float(1 - next(self.distribution.chances()))
 
     @property
     def mean(self) -> float:
@@ -376,10 +269,6 @@ class Conditioned(CountDistribution):
     @property
     def highest(self) -> float:
         return self.distribution.highest
-
-    @property
-    def rounding(self) -> float:
-        return self.distribution.rounding / self._scale
 
     def log_pmf(self, k: Array) -> Array:
         return self.distribution.log_pmf(k) - math.log(self._scale)
@@ -393,5 +282,6 @@ class Conditioned(CountDistribution):
     def generating(self, z: Array, u: Array) -> Array:
         return 1.0 - (1.0 - self.distribution.generating(z, u)) / self._scale
 
-    def survival(self, k: int) -> Any:
-        return self.distribution.survival(max(k, 0)) / self.distribution.survival(0)
+    def chances(self) -> Iterator[Any]:
+        none = next(self.distribution.chances())
+        return (one / (1 - none) for one in islice(self.distribution.chances(), 1, None))

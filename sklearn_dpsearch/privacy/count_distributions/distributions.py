@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mpmath
 import numpy as np
@@ -15,7 +14,7 @@ from scipy import special
 
 from .._checks import cached_property, plain_number, require, require_whole
 from .._types import Array
-from .base import MOST_TERMS, CountDistribution, Finite, light_tail
+from .base import MOST_TERMS, CountDistribution, Finite, successive
 from .negative_binomial import Geometric
 
 
@@ -43,10 +42,6 @@ class Poisson(CountDistribution):
     def lowest(self) -> int:
         return 0
 
-    @property
-    def rounding(self) -> float:
-        return 1e-9 + 1e-14 * self.mean
-
     def log_pmf(self, k: Array) -> Array:
         return np.asarray(k * math.log(self.mean) - self.mean - special.gammaln(k + 1))
 
@@ -59,77 +54,65 @@ class Poisson(CountDistribution):
     def generating(self, z: Array, u: Array) -> Array:
         return np.exp(-self.mean * u)
 
-    def survival(self, k: int) -> Any:
+    def chances(self) -> Iterator[Any]:
         mu = mpmath.mpf(self.mean)
-
-        def probability(j: int) -> Any:
-            return mpmath.exp(j * mpmath.log(mu) - mu - mpmath.loggamma(j + 1))
-
-        return light_tail(k, self.mean, probability, lambda j: mu / (j + 1))
+        return successive(mpmath.exp(-mu), 0, lambda j: mu / (j + 1))
 
 
 @dataclass(frozen=True)
 class _Trials(CountDistribution):
     """Number of successes of n trials with probability p each: f(z) = (1 − p + pz)^n."""
 
-    @property
-    @abstractmethod
-    def _n_and_p(self) -> tuple[int, float]: ...
+    if TYPE_CHECKING:  # fields of one distribution
+
+        @property
+        def n(self) -> int: ...
+        @property
+        def p(self) -> float: ...
 
     @property
     def mean(self) -> float:
         """n·p."""
-        n, p = self._n_and_p
-        return float(n * p)
+        return float(self.n * self.p)
 
     @property
     def lowest(self) -> int:
-        n, p = self._n_and_p
-        return 0 if p < 1 else n
+        return 0 if self.p < 1 else self.n
 
     @property
     def highest(self) -> float:
-        return self._n_and_p[0]
-
-    @property
-    def rounding(self) -> float:
-        return 1e-9 + 1e-14 * self._n_and_p[0]
+        return self.n
 
     def log_pmf(self, k: Array) -> Array:
-        n, p = self._n_and_p
+        n, p = self.n, self.p
         choose = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
         return np.asarray(choose + special.xlogy(k, p) + special.xlog1py(n - k, -p))
 
     def _log_power(self, trials: int, z: Array, u: Array) -> Array:
         """log (1 − p + pz)^trials = log (1 − pu)^trials; 0 of no trials, even where the base is 0."""
-        p = self._n_and_p[1]
+        p = self.p
         if trials == 0:
             return np.zeros_like(u)
         with np.errstate(divide="ignore"):
             return trials * np.where(u < 0.5, np.log1p(-p * np.minimum(u, 0.5)), np.log(1.0 - p + p * z))
 
     def log_slope(self, z: Array, u: Array) -> Array:
-        return math.log(self.mean) + self._log_power(self._n_and_p[0] - 1, z, u)
+        return math.log(self.mean) + self._log_power(self.n - 1, z, u)
 
     def log_curvature(self, z: Array, u: Array) -> Array:
-        n, p = self._n_and_p
-        if n == 1:
+        if self.n == 1:
             return np.full_like(u, -np.inf)
-        return math.log(self.mean * (n - 1) * p) + self._log_power(n - 2, z, u)
+        return math.log(self.mean * (self.n - 1) * self.p) + self._log_power(self.n - 2, z, u)
 
     def generating(self, z: Array, u: Array) -> Array:
-        return np.exp(self._log_power(self._n_and_p[0], z, u))
+        return np.exp(self._log_power(self.n, z, u))
 
-    def survival(self, k: int) -> Any:
-        n, p = self._n_and_p
-        if k >= n or p == 1:
-            return mpmath.mpf(1 if k < n else 0)
+    def chances(self) -> Iterator[Any]:
+        n, p = self.n, self.p
+        if p == 1:
+            return iter([mpmath.mpf(1)])
         exact = mpmath.mpf(p)
-
-        def probability(j: int) -> Any:
-            return mpmath.binomial(n, j) * exact**j * (1 - exact) ** (n - j)
-
-        return light_tail(k, self.mean, probability, lambda j: (n - j) * exact / ((j + 1) * (1 - exact)))
+        return successive((1 - exact) ** n, 0, lambda j: (n - j) * exact / ((j + 1) * (1 - exact)))
 
 
 @dataclass(frozen=True)
@@ -151,10 +134,6 @@ class Binomial(_Trials):
         require_whole(1, n=self.n)
         require(0 < self.p <= 1, "0 < p <= 1", p=self.p)
 
-    @property
-    def _n_and_p(self) -> tuple[int, float]:
-        return self.n, self.p
-
 
 @dataclass(frozen=True)
 class Fixed(_Trials):
@@ -172,8 +151,14 @@ class Fixed(_Trials):
         require_whole(1, k=self.k)
 
     @property
-    def _n_and_p(self) -> tuple[int, float]:
-        return int(self.k), 1.0
+    def n(self) -> int:
+        """Number of trials."""
+        return int(self.k)
+
+    @property
+    def p(self) -> float:
+        """Probability of success."""
+        return 1.0
 
 
 @dataclass(frozen=True)
@@ -214,9 +199,10 @@ class FromPMF(Finite):
         values = np.trim_zeros(np.asarray(self.probabilities), "b")
         return values / math.fsum(values)
 
-    def survival(self, k: int) -> Any:
-        exact = [mpmath.mpf(p) for p in self.probabilities]
-        return mpmath.fsum(exact[max(k + 1, 0) :]) / mpmath.fsum(exact)
+    def chances(self) -> Iterator[Any]:
+        exact = [mpmath.mpf(p) for p in self.probabilities[self.lowest :]]
+        total = mpmath.fsum(exact)
+        return (one / total for one in exact)
 
 
 def as_count_distribution(count: CountDistribution | float) -> CountDistribution:

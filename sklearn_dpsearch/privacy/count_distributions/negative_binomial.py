@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +12,9 @@ import mpmath
 import numpy as np
 from scipy import optimize, special
 
-from .._checks import cached_property, plain_number, require
+from .._checks import cached_property, require
 from .._types import Array
-from .base import CountDistribution
+from .base import CountDistribution, successive
 
 
 @dataclass(frozen=True)
@@ -28,17 +29,11 @@ class TruncatedNegativeBinomial(CountDistribution):
     def eta(self) -> float:
         """The shape η."""
 
-    mean: float
-
     def _check(self) -> None:
-        require(self.eta > -1 and math.isfinite(self.eta), "a shape > -1", shape=self.eta)
+        require(-1 < self.eta <= 1e12, "-1 < shape <= 1e12", shape=self.eta)
         require(1 <= self.mean < math.inf, "1 <= mean < inf (K is at least 1)", mean=self.mean)
         reach = math.log(self.mean) / (1 + self.eta)  # about log(1/gamma)
         require(reach < 650, "log(mean)/(1 + shape) < 650 (a lighter tail)", mean=self.mean, shape=self.eta)
-
-    @property
-    def rounding(self) -> float:
-        return 1e-9 + 1e-14 * max(self.eta, 0.0)
 
     @cached_property
     def gamma(self) -> float:
@@ -109,16 +104,12 @@ class TruncatedNegativeBinomial(CountDistribution):
             return max(u, log_growth / -math.log(self.gamma))
         return max(u, math.expm1(-self.eta * log_growth) / math.expm1(self.eta * math.log(self.gamma)))
 
-    def survival(self, k: int) -> Any:
-        if k < 1:
-            return mpmath.mpf(1)
+    def chances(self) -> Iterator[Any]:
         if self.gamma == 1:
-            return mpmath.mpf(0)
+            return iter([mpmath.mpf(1)])
         gamma, eta = mpmath.mpf(self.gamma), mpmath.mpf(self.eta)
-        first = (1 - gamma) / -mpmath.log(gamma) if eta == 0 else eta * (1 - gamma) / (gamma**-eta - 1)
-        rising = mpmath.gammaprod([k + 1 + eta], [1 + eta, k + 2])
-        tail = mpmath.hyp2f1(k + 1 + eta, 1, k + 2, 1 - gamma)
-        return first * (1 - gamma) ** k * rising * tail
+        scale = -mpmath.log(gamma) if eta == 0 else mpmath.expm1(-eta * mpmath.log(gamma)) / eta
+        return successive((1 - gamma) / scale, 1, lambda j: (1 - gamma) * (j + eta) / (j + 1))
 
 
 def _log_abs_expm1(x: float) -> float:
@@ -158,11 +149,6 @@ class NegativeBinomial(TruncatedNegativeBinomial):
 
     shape: float
     mean: float
-
-    def __init__(self, shape: float, mean: float) -> None:
-        object.__setattr__(self, "shape", float(plain_number("shape", shape)))
-        object.__setattr__(self, "mean", float(plain_number("mean", mean)))
-        self.__post_init__()
 
     @property
     def eta(self) -> float:

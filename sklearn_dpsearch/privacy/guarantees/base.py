@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
 from typing import Any, ClassVar, TypeAlias
@@ -22,7 +22,7 @@ from .._checks import FrozenValue, cached_property, check_kind
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
 from ..numerics.inversion import bracket, geometric
-from ..numerics.loss_distribution import DominatingPair, connect_the_dots
+from ..numerics.loss_distribution import DominatingPair, pair_through
 from ..serialization import VERSION, part_of_guarantees, read, short, written
 from .risk import Accounted, TradeOff, trade_off
 
@@ -210,16 +210,26 @@ def shared(guarantee: Guarantee) -> Guarantee:
     return guarantee
 
 
+def same_neighbors(guarantees: Sequence[Guarantee]) -> None:
+    """Raise unless all guarantees are under one neighbouring relation: others never combine."""
+    relations = sorted({guarantee.neighboring for guarantee in guarantees})
+    if len(relations) != 1:
+        found = ", ".join(f"{type(guarantee).__name__}({guarantee.neighboring})" for guarantee in guarantees)
+        raise MixedNeighborsError(
+            f"Found guarantees under different neighbouring relations: {found}; one relation is needed for all. "
+            "diffprivlib's models hold under replace_one alone, the nets of sklearn_dpsearch.nets under it with "
+            "neighboring='replace_one': use parts that share one (a step with public constants, FunctionTransformer, "
+            "holds under every one), or declare guarantee= for the whole. as_replace_one(guarantee) carries one over "
+            "from add_remove or zero_out; what is ε-private there is 2ε under replace_one."
+        )
+
+
 def check_parts(whole: Guarantee, **parts: object) -> None:
     """Raise unless each part is a guarantee under the relation of the whole."""
     for name, part in parts.items():
         check_kind(name, part, Guarantee, "a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0),")
         assert isinstance(part, Guarantee)
-        if part.neighboring != whole.neighboring:
-            raise MixedNeighborsError(
-                f"Found {type(whole).__name__} under neighboring={whole.neighboring!r} and in it {name}={part!r}; "
-                "one relation is needed for all. Give both the same neighboring, or use as_replace_one(guarantee)."
-            )
+        same_neighbors((whole, part))
 
 
 #: ε by guarantee and δ. A ledger asks for a longer composition at each entry, and each would keep all its parts.
@@ -248,22 +258,17 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
     return min((epsilon for epsilon, value in known.items() if value < 0), default=largest)
 
 
-def discretized(
-    removed: Profile, added: Profile | None = None, number: int = 8001, *, adaptive: bool = False
-) -> DominatingPair:
+def discretized(*curves: Profile, number: int = 8001, adaptive: bool = False) -> DominatingPair:
     """The pair through ``number`` points of profiles known as functions of ε ≥ 0, one for both directions or for each.
 
     The points are even or, of costly profiles, closer together where these fall faster.
     """
-    both = (removed,) if added is None else (removed, added)
-    reach = min(max(basic_mechanisms.negligible_from(profile) for profile in both), LARGEST_EPSILON)
+    reach = min(max(map(basic_mechanisms.negligible_from, curves)), LARGEST_EPSILON)
     if adaptive:
-        grid = adaptive_grid(lambda epsilon: np.max([curve(epsilon) for curve in both], axis=0), 0.0, reach, number)
+        grid = adaptive_grid(lambda epsilon: np.max([curve(epsilon) for curve in curves], axis=0), 0.0, reach, number)
     else:
         grid = reach * np.linspace(0.0, 1.0, number)
-    values = [np.clip(curve(grid), 0.0, 1.0) for curve in both]
-    first = connect_the_dots(grid, values[0], values[-1])
-    return DominatingPair(first, first if len(both) == 1 else connect_the_dots(grid, values[1], values[0]))
+    return pair_through(grid, *(np.clip(curve(grid), 0.0, 1.0) for curve in curves))
 
 
 def adaptive_grid(curve: Profile, low: float, high: float, number: int) -> Array:
@@ -341,9 +346,6 @@ class SmallestOf(Guarantee):
         A true profile is convex in e^ε, so it is also below the chords between two bounds. The pair has these chords,
         and this guarantee uses them too: otherwise a composition of the pair could seem to lose less.
         """
-        return self._bounds_cross()
-
-    def _bounds_cross(self) -> bool:
         compared = self._in_pair
         if len(compared) == 1:
             return False
@@ -362,9 +364,9 @@ class SmallestOf(Guarantee):
         bounds = self._in_pair
         if len(bounds) == 1:
             return bounds[0].pair
-        alike = all(bound.pair.removed is bound.pair.added for bound in bounds)
-        removed, added = (partial(_smallest_in_direction, bounds, name) for name in ("removed", "added"))
-        return discretized(removed, None if alike else added, BOUNDS_AT, adaptive=True)
+        directions = ("removed", "added")[: max(len(bound.pair.directions) for bound in bounds)]
+        curves = (partial(_smallest_in_direction, bounds, name) for name in directions)
+        return discretized(*curves, number=BOUNDS_AT, adaptive=True)
 
 
 def _smallest_in_direction(bounds: list[Guarantee], direction: str, epsilon: Array) -> Array:

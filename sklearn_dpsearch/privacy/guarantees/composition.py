@@ -13,33 +13,18 @@ import numpy as np
 from scipy import special
 
 from ...errors import MixedNeighborsError
-from .._checks import as_numbers, cached_property, check_kind, require
+from .._checks import as_numbers, check_kind, require
 from .._types import Array, ArrayLike
 from ..numerics.arithmetic import float_above
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.convolution import convolve
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, combined, connect_the_dots, mix
-from .base import Guarantee, Statement, as_guarantee, check_parts
+from .base import Guarantee, Statement, as_guarantee, check_parts, same_neighbors
 from .pure import PureDP
-from .values import ORDERS, ZCDP, GaussianDP, NonPrivate, RenyiDP
+from .values import ZCDP, ByBothRoutes, GaussianDP, NonPrivate, RenyiDP
 
 #: Losses through which the pair of an envelope is drawn, at most.
 MOST_LOSSES = 20_001
-
-
-def same_neighbors(guarantees: Sequence[Guarantee]) -> str:
-    """The common neighbouring relation, or an error: guarantees under different relations never combine."""
-    relations = sorted({guarantee.neighboring for guarantee in guarantees})
-    if len(relations) != 1:
-        found = ", ".join(f"{type(guarantee).__name__}({guarantee.neighboring})" for guarantee in guarantees)
-        raise MixedNeighborsError(
-            f"Found guarantees under different neighbouring relations: {found}; one relation is needed for all. "
-            "diffprivlib's models hold under replace_one alone, the nets of sklearn_dpsearch.nets under it with "
-            "neighboring='replace_one': use parts that share one (a step with public constants, FunctionTransformer, "
-            "holds under every one), or declare guarantee= for the whole. as_replace_one(guarantee) carries one over "
-            "from add_remove or zero_out; what is ε-private there is 2ε under replace_one."
-        )
-    return relations[0]
 
 
 def _as_guarantees(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> list[Guarantee]:
@@ -149,7 +134,7 @@ class _SeveralMechanisms(Guarantee):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Composition(_SeveralMechanisms):
+class Composition(_SeveralMechanisms, ByBothRoutes):
     """Adaptive composition of several mechanisms."""
 
     @property
@@ -159,16 +144,6 @@ class Composition(_SeveralMechanisms):
     def renyi(self, order: ArrayLike) -> Array:
         """The sum of the parts' curves."""
         return np.asarray(np.sum([part.renyi(order) for part in self.parts], axis=0))
-
-    @cached_property
-    def _renyi_route(self) -> RenyiDP | None:
-        if not self.has_renyi:
-            return None
-        return RenyiDP(orders=ORDERS, epsilons=self.renyi(ORDERS), neighboring=self.neighboring)
-
-    def _profile(self, epsilon: Array) -> Array:
-        convolved = super()._profile(epsilon)
-        return convolved if self._renyi_route is None else np.minimum(convolved, self._renyi_route.delta_at(epsilon))
 
     def _pair(self) -> DominatingPair:
         different = Counter(self.parts)

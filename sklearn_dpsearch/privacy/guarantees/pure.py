@@ -9,7 +9,7 @@ import numpy as np
 from .._checks import require
 from .._types import Array, ArrayLike
 from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response, randomized_response_renyi
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, connect_the_dots, symmetric
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, pair_through, symmetric
 from .base import Guarantee
 
 #: Points of a profile through which a dominating pair is drawn.
@@ -33,8 +33,7 @@ class _LargestLoss(Guarantee):
         if not 0 < self.epsilon <= LARGEST_LOSS:
             return PureDP(epsilon=self.epsilon).pair
         grid = np.linspace(0.0, self.epsilon, POINTS + 1)
-        values = self._profile(grid)
-        return symmetric(connect_the_dots(grid, values, values))
+        return pair_through(grid, self._profile(grid))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -309,8 +309,6 @@ def chain(pair: DominatingPair, steps: int) -> DominatingPair:
 
 def joined(first: DominatingPair, second: DominatingPair) -> DominatingPair:
     """The pair of the ends of two joined chains."""
-    removed = partial(delta_of_two_steps, DominatingPair(first.removed, second.removed))
-    if all(pair.removed is pair.added for pair in (first, second)):
-        return discretized(removed, number=POINTS)
-    added = partial(delta_of_two_steps, DominatingPair(second.added, first.added))
-    return discretized(removed, added, POINTS)
+    pairs = [DominatingPair(first.removed, second.removed), DominatingPair(second.added, first.added)]
+    directions = max(len(first.directions), len(second.directions))
+    return discretized(*(partial(delta_of_two_steps, pair) for pair in pairs[:directions]), number=POINTS)

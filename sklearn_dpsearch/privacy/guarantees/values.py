@@ -12,8 +12,8 @@ from ...errors import PrivacyError
 from .._checks import as_numbers, cached_property, check_kind, require, require_whole
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
-from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, connect_the_dots, symmetric
-from ..serialization import BUILDERS, written
+from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, pair_through, symmetric
+from ..serialization import BUILDERS
 from .base import Guarantee, discretized
 
 #: Rényi orders at which curves are tabulated.
@@ -123,8 +123,7 @@ class GaussianDP(Guarantee):
             return symmetric(basic_mechanisms.randomized_response(self.mu, 0.0))
         reach = 0.5 * self.mu**2 + 10.0 * self.mu
         grid = np.linspace(0.0, reach, 1 + int(np.clip(2000 * reach / self.mu, 1, 2**17)))
-        values = self._profile(grid)
-        return symmetric(connect_the_dots(grid, values, values))
+        return pair_through(grid, self._profile(grid))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -190,8 +189,20 @@ class RenyiDP(Guarantee):
         return discretized(self._profile)
 
 
+class ByBothRoutes(Guarantee):
+    """A guarantee with the smaller of the profiles of its pair and of its Rényi curve, where it has one."""
+
+    @cached_property
+    def _renyi_route(self) -> RenyiDP:
+        return RenyiDP(orders=ORDERS, epsilons=self.renyi(ORDERS), neighboring=self.neighboring)
+
+    def _profile(self, epsilon: Array) -> Array:
+        values = super()._profile(epsilon)
+        return np.minimum(values, self._renyi_route.delta_at(epsilon)) if self.has_renyi else values
+
+
 @dataclass(frozen=True, kw_only=True)
-class DPSGD(Guarantee):
+class DPSGD(ByBothRoutes):
     """DP-SGD: ``steps`` adaptive Gaussian sums over Poisson batches (Abadi et al. 2016), everything fixed in advance.
 
     Parameters
@@ -239,17 +250,6 @@ class DPSGD(Guarantee):
             self.noise_multiplier, self.sample_rate, np.asarray(order, float)
         )
 
-    def _profile(self, epsilon: Array) -> Array:
-        """The smaller of the profiles of the pair and of the Rényi curve."""
-        values = super()._profile(epsilon)
-        if not self.has_renyi or self.steps == 0:
-            return values
-        return np.minimum(values, self._renyi_route.delta_at(epsilon))
-
-    @cached_property
-    def _renyi_route(self) -> RenyiDP:
-        return RenyiDP(orders=ORDERS, epsilons=self.renyi(ORDERS), neighboring=self.neighboring)
-
     def _pair(self) -> DominatingPair:
         return basic_mechanisms.dpsgd_pair(
             self.noise_multiplier, self.sample_rate, int(self.steps), self.neighboring == "replace_one"
@@ -295,6 +295,17 @@ class ProfileDP(Guarantee):
         """From loss distributions."""
         return cls(profile=pair.delta_at, given_pair=pair, neighboring=neighboring)
 
+    def written_fields(self) -> dict[str, Any]:
+        """Fields of a profile made of loss distributions alone, for ``to_dict``."""
+        pair = self.given_pair
+        if pair is None or self.profile != pair.delta_at:
+            raise PrivacyError(
+                "Found a ProfileDP whose profile is a function, which has no plain values; loss distributions are "
+                "needed to write it down. Build it with ProfileDP.from_pld or ProfileDP.from_pair."
+            )
+        added = None if pair.removed is pair.added else pair.added
+        return {"neighboring": self.neighboring, "removed": pair.removed, "added": added}
+
     def _profile(self, epsilon: Array) -> Array:
         values = as_numbers("profile", self.profile(epsilon))
         require(values.shape == epsilon.shape, "a profile with as many values as arguments", profile=values.shape)
@@ -319,19 +330,6 @@ def _from_pmf(pmf: Any) -> LossDistribution:
     kept = masses > 0
     losses = (dense._lower_loss + np.arange(masses.size)) * dense._discretization
     return LossDistribution(losses[kept], masses[kept], float(dense._infinity_mass))
-
-
-@written.register
-def _written_profile(one: ProfileDP) -> dict[str, Any]:
-    """Fields of a profile made of loss distributions alone."""
-    pair = one.given_pair
-    if pair is None or one.profile != pair.delta_at:
-        raise PrivacyError(
-            "Found a ProfileDP whose profile is a function, which has no plain values; loss distributions are needed "
-            "to write it down. Build it with ProfileDP.from_pld or ProfileDP.from_pair."
-        )
-    added = None if pair.removed is pair.added else written(pair.added)
-    return {"kind": "ProfileDP", "neighboring": one.neighboring, "removed": written(pair.removed), "added": added}
 
 
 def _read_profile(removed: LossDistribution, added: LossDistribution | None, neighboring: Any) -> ProfileDP:

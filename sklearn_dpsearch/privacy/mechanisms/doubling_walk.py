@@ -21,7 +21,6 @@ from fractions import Fraction
 from math import ceil, floor
 
 from ...errors import PrivacyError
-from .._checks import require
 from ..numerics.arithmetic import Number, fraction, positive_fraction
 from .exact_sampling import SYSTEM, IntegerSource, discrete_laplace
 
@@ -142,9 +141,8 @@ class DoublingSteps:
 
     def after(self, accepted: bool) -> DoublingSteps:
         """State after a round that found a candidate, or found none."""
-        if accepted:
-            return replace(self, level=self.asked, step=2 * self.step, rounds=self.rounds + 1)
-        return replace(self, step=self.step // 2, rounds=self.rounds + 1)
+        level, step = (self.asked, 2 * self.step) if accepted else (self.level, self.step // 2)
+        return replace(self, level=level, step=step, rounds=self.rounds + 1)
 
 
 class DoublingRounds:
@@ -185,9 +183,6 @@ class DoublingRounds:
         threshold_noise: str = "fresh",
         bits: IntegerSource = SYSTEM,
     ) -> None:
-        require(
-            threshold_noise in ("fresh", "once"), "threshold_noise 'fresh' or 'once'", threshold_noise=threshold_noise
-        )
         self.steps = steps
         self._question, self._bits = question, bits
         self._lower, self._granularity = fraction(lower), fraction(granularity)

@@ -12,7 +12,7 @@ from scipy import special
 from .._types import Array
 from .arithmetic import log_expm1, log_mills_ratio, safe_exp
 from .convolution import convolve
-from .loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, symmetric
+from .loss_distribution import ROUNDING, DominatingPair, LossDistribution, combined, pair_through, symmetric
 
 #: Losses above this count as infinite: exp(−loss) would leave the range of doubles.
 LARGEST_LOSS = 600.0
@@ -148,13 +148,11 @@ def dpsgd_pair(noise_multiplier: float, sample_rate: float, steps: int, replace_
     """Dominating pair of ``steps`` DP-SGD steps: (1−q)·N(0, σ²) + q·N(1, σ²) against N(0, σ²), composed."""
     if steps == 0:
         return symmetric(randomized_response(0.0, 0.0))
-    if replace_one:
-        return symmetric(convolve([_replaced_step(noise_multiplier, sample_rate)], [steps]))
-    removed, added = _subsampled_step(noise_multiplier, sample_rate)
-    return DominatingPair(convolve([removed], [steps]), convolve([added], [steps]))
+    step = (_replaced_step if replace_one else _subsampled_step)(noise_multiplier, sample_rate)
+    return combined([step], lambda parts, _: convolve(parts, [steps]))
 
 
-def _subsampled_step(noise_multiplier: float, sample_rate: float) -> tuple[LossDistribution, LossDistribution]:
+def _subsampled_step(noise_multiplier: float, sample_rate: float) -> DominatingPair:
     """One step in both directions."""
     mu = 1.0 / noise_multiplier
 
@@ -177,8 +175,7 @@ def _subsampled_step(noise_multiplier: float, sample_rate: float) -> tuple[LossD
         return np.where(inside, value, 0.0)
 
     grid = _losses_of_a_step(noise_multiplier, sample_rate)
-    up, down = removed(grid), added(grid)
-    return connect_the_dots(grid, up, down), connect_the_dots(grid, down, up)
+    return pair_through(grid, removed(grid), added(grid))
 
 
 def _losses_of_a_step(noise_multiplier: float, sample_rate: float) -> Array:
@@ -189,13 +186,13 @@ def _losses_of_a_step(noise_multiplier: float, sample_rate: float) -> Array:
     return np.asarray(np.log1p(sample_rate * np.expm1(exponents)))
 
 
-def _replaced_step(noise_multiplier: float, sample_rate: float) -> LossDistribution:
+def _replaced_step(noise_multiplier: float, sample_rate: float) -> DominatingPair:
     """One step when a record changes: (1−q)·N(0) + q·N(1) against (1−q)·N(0) + q·N(−1) (symmetric)."""
     mu, q = 1.0 / noise_multiplier, sample_rate
     # In units of σ the loss grows with x; a fine grid of x gives the profile at the losses of its points.
     x = np.linspace(0.0, 10.0 + mu, 40001)
     # Both densities are divided by that of N(0): else their logarithms would agree in most digits.
-    shared = _log(1 - q)
+    shared = float(np.log(1 - q)) if q < 1 else -np.inf
     loss = np.logaddexp(shared, np.log(q) + mu * x - 0.5 * mu**2) - np.logaddexp(
         shared, np.log(q) - mu * x - 0.5 * mu**2
     )
@@ -204,11 +201,7 @@ def _replaced_step(noise_multiplier: float, sample_rate: float) -> LossDistribut
     delta = np.maximum(tail_p - safe_exp(loss) * tail_q, 0.0) + 1e-15 * tail_p
     loss[0] = 0.0
     kept = np.append(True, loss[1:] > np.maximum.accumulate(loss)[:-1]) & (loss <= LARGEST_LOSS)
-    return connect_the_dots(loss[kept], delta[kept], delta[kept])
-
-
-def _log(x: float) -> float:
-    return float(np.log(x)) if x > 0 else -np.inf
+    return pair_through(loss[kept], delta[kept])
 
 
 def negligible_from(profile: Callable[[Array], Array], mass: float = 1e-18) -> float:

@@ -67,11 +67,6 @@ class GridPart:
         part, gap = self.spread
         return part.log_moment(tilt * gap)
 
-    def tilted(self, tilt: float) -> Array:
-        """p·e^{θ·index}/E e^{θ·index} of the atoms."""
-        index, log_masses = self.atoms
-        return np.exp(tilt * index + log_masses - self.log_moment(tilt))
-
     def moments(self, tilt: float) -> tuple[float, float]:
         """Mean and variance of the tilted distribution, without masses that are negligible in both."""
         index, log_masses = self.atoms
@@ -84,9 +79,10 @@ class GridPart:
         return mean, float(weights @ (index - mean) ** 2)
 
     def around(self, tilt: float, size: int) -> Array:
-        """The tilted distribution on a circle of ``size`` points, index 0 at 0."""
-        places = self.atoms[0].astype(np.int64) % size
-        return np.asarray(np.bincount(places, self.tilted(tilt), size), dtype=float)
+        """p·e^{θ·index}/E e^{θ·index} on a circle of ``size`` points, index 0 at 0."""
+        index, log_masses = self.atoms
+        tilted = np.exp(tilt * index + log_masses - self.log_moment(tilt))
+        return np.asarray(np.bincount(index.astype(np.int64) % size, tilted, size), dtype=float)
 
     def wrong_by(self, tilt: float) -> float:
         """Bound on the relative error of a tilted mass, times the number of runs: exponents are rounded."""

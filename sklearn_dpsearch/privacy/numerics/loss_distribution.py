@@ -184,6 +184,12 @@ def connect_the_dots(epsilons: Array, delta: Array, delta_reversed: Array) -> Lo
     return LossDistribution(losses[kept], masses[kept], infinity, minus_infinity)
 
 
+def pair_through(epsilons: Array, *deltas: Array) -> DominatingPair:
+    """The pair through points of profiles: of one for both orders of the neighbours, or of one for each."""
+    first = connect_the_dots(epsilons, deltas[0], deltas[-1])
+    return DominatingPair(first, first if len(deltas) == 1 else connect_the_dots(epsilons, deltas[1], deltas[0]))
+
+
 def _kinks(epsilons: Array, delta: Array) -> tuple[Array, Array, float]:
     """Losses > 0, their masses and the mass at infinity of the piecewise linear curve through (e^ε, δ)."""
     masses = _second_differences(epsilons, delta)

@@ -11,7 +11,6 @@ then Σ_k w_k·H(e^ε/z_k), with H the hockey-stick curve of the pair: no second
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -177,7 +176,8 @@ class TheoremOne(_OfManyRuns):
         return self._none_beyond(epsilon, values)
 
     def _pair(self) -> DominatingPair:
-        return _pair_of(partial(self.in_direction, every=THINNED), len(self._hinges))
+        curves = (partial(self.in_direction, index, every=THINNED) for index in range(len(self._hinges)))
+        return discretized(*curves, number=POINTS, adaptive=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,9 +220,6 @@ class TheoremFive(_KnownAtPlaces):
     def _far_profile(self, epsilon: Array) -> Array:
         return np.ones(np.shape(epsilon))
 
-    def _epsilon(self, delta: float) -> float:
-        return np.inf if delta < NEAR else smallest_epsilon(self._profile, delta)
-
 
 @dataclass(frozen=True, kw_only=True)
 class TheoremSix(_KnownAtPlaces):
@@ -249,12 +246,6 @@ class TheoremSix(_KnownAtPlaces):
 
     def _epsilon(self, delta: float) -> float:
         return np.inf if delta == 0 else smallest_epsilon(self._profile, delta)
-
-
-def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> DominatingPair:
-    """Loss distributions of a profile that is costly to evaluate, known in one or two directions."""
-    removed = partial(curve, 0)
-    return discretized(removed, None if directions == 1 else partial(curve, 1), POINTS, adaptive=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,7 +292,7 @@ class BestOf(SmallestOf, _OfManyRuns):
     def _cross(self) -> bool:
         """True also if prices pay: chords of the pair may be a little below those of Theorem 6."""
         sixth = self.bounds.get("Theorem 6")
-        return (isinstance(sixth, TheoremSix) and sixth.gains(EVERYWHERE)) or self._bounds_cross()
+        return (isinstance(sixth, TheoremSix) and sixth.gains(EVERYWHERE)) or super()._cross
 
     @property
     def _in_pair(self) -> list[Guarantee]:
@@ -322,7 +313,8 @@ class BestOf(SmallestOf, _OfManyRuns):
                 ours.append(sixth.anchors[index].profile(epsilon, every=APART) * RAISED)
             return np.asarray(np.min([*ours, *(bound._profile(epsilon) for bound in rest)], axis=0))
 
-        return _pair_of(curve, len(self.one_run.pair.directions))
+        curves = (partial(curve, index) for index in range(len(self.one_run.pair.directions)))
+        return discretized(*curves, number=POINTS, adaptive=True)
 
 
 def best_of(one_run: Guarantee | Statement, count: CountDistribution | float) -> Guarantee:

@@ -14,7 +14,6 @@ all walks with the same numbers the one on the lowest level can go on longest.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -27,7 +26,7 @@ from .._types import Array, Neighboring
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import PureDP
 from ..numerics.arithmetic import float_above
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, connect_the_dots, symmetric
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, pair_through
 
 #: Largest distance of two points at which the profile is computed exactly; between them it is below the chord.
 GAP = 0.01
@@ -117,18 +116,19 @@ class DoublingWalk(Guarantee):
     def pure_epsilon(self) -> float:
         return float_above(self.halves * Fraction(self.round_epsilon) / 2)
 
-    @cached_property
-    def _grid(self) -> tuple[int, Array]:
-        """Points per ε/2, and every ε ≥ 0 at which the profile is computed."""
+    def _pair(self) -> DominatingPair:
+        """The pair through δ at points that divide ε/2, rounded up."""
         points = min(ceil(0.5 * self.round_epsilon / GAP), max(1, 20000 // self.halves))
-        grid = np.arange(self.halves * points + 1) * (0.5 * self.round_epsilon / points)
-        return points, np.asarray(grid, dtype=float)
-
-    @cached_property
-    def _values(self) -> Array:
-        """δ at the grid's points, rounded up."""
-        points, grid = self._grid
+        grid = np.asarray(np.arange(self.halves * points + 1) * (0.5 * self.round_epsilon / points), dtype=float)
         reach = (self.halves + 2) * points
+        curve = self._worst(points, reach)[reach : reach + grid.size] * (1.0 + ROUNDING)
+        return pair_through(grid, np.minimum(curve, 1.0))
+
+    def _worst(self, points: int, reach: int) -> Array:
+        """H of the whole walk at 2·reach + 1 multiples of ε/2 ÷ points around 0, backwards from all unfinished states.
+
+        It is the largest of the mixtures of two outcomes with opposite losses.
+        """
         both = np.arange(-reach, reach + 1) * (0.5 * self.round_epsilon / points)
         with np.errstate(over="ignore"):  # far above 0 the curve is 0, for any size of the exponential
             end = np.maximum(-np.expm1(both), 0.0)
@@ -140,21 +140,12 @@ class DoublingWalk(Guarantee):
             value[left:-right] = p * up[: -left - right] + rest * down[left + right :]
             return value
 
-        curve: Array = self._recursion(end, mixed)[reach : reach + grid.size] * (1.0 + ROUNDING)
-        return np.asarray(np.minimum(curve, 1.0))
-
-    def _recursion(self, end: Array, mixed: Callable[[Array, int, Array, int], Array]) -> Array:
-        """Backwards through the unfinished states: the largest of the mixtures of two outcomes with opposite losses."""
+        walk: dict[tuple[int, int], Array] = {}
         unfinished = lowest_levels(int(self.levels), int(self.max_rounds))
-        left: dict[tuple[int, int], Array] = {}
         for accepts, rejects in sorted(unfinished, key=sum, reverse=True):
-            outcomes = [(left.get((accepts + 1, rejects), end), 2), (left.get((accepts, rejects + 1), end), 1)]
-            left[accepts, rejects] = np.max([mixed(*up, *down) for up in outcomes for down in outcomes], axis=0)
-        return left[0, 0]
-
-    def _pair(self) -> DominatingPair:
-        grid = self._grid[1]
-        return symmetric(connect_the_dots(grid, self._values, self._values))
+            outcomes = [(walk.get((accepts + 1, rejects), end), 2), (walk.get((accepts, rejects + 1), end), 1)]
+            walk[accepts, rejects] = np.max([mixed(*up, *down) for up in outcomes for down in outcomes], axis=0)
+        return walk[0, 0]
 
 
 def _probabilities(loss_up: int, loss_down: int, unit: float) -> tuple[float, float]:

@@ -23,19 +23,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._checks import cached_property, plain_number, require
+from .._checks import cached_property, require
 from .._types import Array
 from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts, shared
 from ..guarantees.pure import only_largest_loss
 from ..guarantees.values import NonPrivate
-from ..numerics.loss_distribution import (
-    ROUNDING,
-    DominatingPair,
-    LossDistribution,
-    combined,
-    connect_the_dots,
-    on_points,
-)
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, on_points, pair_through
 from .published import renyi_threshold
 from .testing_region import SLACK, AffineLines, upper_envelope
 
@@ -230,10 +223,7 @@ class TheoremThree(_RunsUntilAbove):
     def _pair(self) -> DominatingPair:
         bends = np.concatenate([pld.losses for pld in self._curves])
         grid = np.unique(np.append(0.0, bends[bends > 1e-9]))
-        values = DominatingPair(self._curves[0], self._curves[-1])
-        return combined(
-            [values], lambda one, other: connect_the_dots(grid, *(c.delta_at(grid) for c in (*one, *other)))
-        )
+        return pair_through(grid, *(pld.delta_at(grid) for pld in self._curves))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,9 +279,6 @@ def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guar
     >>> round(until_above(PureDP(epsilon=1.0), 0.1).epsilon_at(0.0), 3)
     1.796
     """
-    stop_probability = plain_number("stop_probability", stop_probability)
-    require(0 < stop_probability < 1, "0 < stop_probability < 1", stop_probability=stop_probability)
     one_run = as_guarantee(one_run, "one_run")
-    if isinstance(one_run, NonPrivate):
-        return one_run
-    return shared(UntilAbove(one_run=one_run, stop_probability=stop_probability, neighboring=one_run.neighboring))
+    search = UntilAbove(one_run=one_run, stop_probability=stop_probability, neighboring=one_run.neighboring)
+    return one_run if isinstance(one_run, NonPrivate) else shared(search)

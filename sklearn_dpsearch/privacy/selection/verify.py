@@ -191,9 +191,9 @@ def _one_step(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:
     """Probabilities of numbered cells of one noisy sum, with and without the record (or with one and the other)."""
     edges = np.linspace(-1.0 - 14.0 * noise, 1.0 + 14.0 * noise, 40001)
     inner = edges[1:-1]  # the first and the last cell reach to infinity
-    alone = np.diff(np.concatenate([[0.0], special.ndtr(inner / noise), [1.0]]))
-    moved = np.diff(np.concatenate([[0.0], special.ndtr((inner - 1.0) / noise), [1.0]]))
-    back = np.diff(np.concatenate([[0.0], special.ndtr((inner + 1.0) / noise), [1.0]]))
+    alone, moved, back = (
+        np.diff(np.concatenate([[0.0], special.ndtr((inner - shift) / noise), [1.0]])) for shift in (0.0, 1.0, -1.0)
+    )
     p = (1.0 - rate) * alone + rate * moved
     q = (1.0 - rate) * alone + rate * back if replaced else alone
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -66,9 +66,9 @@ def searches(guarantee: Guarantee) -> list[SmallestOf]:
     return [found for part in getattr(guarantee, "parts", ()) for found in searches(part)]
 
 
-def theorem(guarantee: Guarantee, delta: float) -> str:
+def theorem(guarantees: Iterable[Guarantee], delta: float) -> str:
     """Name of the bound that gives ε of the first search inside; "composition" where there is none."""
-    found = searches(guarantee)
+    found = [search for guarantee in guarantees for search in searches(guarantee)]
     return found[0].tightest(delta) if found else COMPOSITION
 
 
@@ -232,7 +232,7 @@ def _composition(spent: Stated) -> Section:
     if len(parts) > 1:
         added = f"ε = {up(math.fsum(alone for *_, alone in parts))} at δ = {short_up(len(parts) * spent.delta)}"
         sentences.append(f"Each part alone at the same δ is below. Merely added up they would be {added}.")
-    rows = tuple((name, up(alone), theorem(one, spent.delta), words.in_words(one)) for name, one, alone in parts)
+    rows = tuple((name, up(alone), theorem([one], spent.delta), words.in_words(one)) for name, one, alone in parts)
     columns = ("part", "ε alone", "theorem", "mechanism")
     return Section("composition", "Composition", tuple(sentences), columns=columns, rows=rows)
 

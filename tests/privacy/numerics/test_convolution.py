@@ -86,7 +86,7 @@ def test_composed_gaussians_keep_their_digits_far_out(mu: float, number: int) ->
 
 def sampled(sigma: float, rate: float, steps: int) -> GridPart:
     """Steps of DP-SGD on the grid of their composition."""
-    one, _ = basic_mechanisms._subsampled_step(sigma, rate)
+    one = basic_mechanisms._subsampled_step(sigma, rate).removed
     interval = convolution._interval([one], [steps])
     return GridPart(*on_grid(one, interval), steps)
 
@@ -349,7 +349,7 @@ def test_points_keep_both_masses() -> None:
 
 
 def test_every_loss_is_in_the_bulk_or_on_one_level() -> None:
-    step, _ = basic_mechanisms._subsampled_step(0.5, 1e-6)
+    step = basic_mechanisms._subsampled_step(0.5, 1e-6).removed
     cut = cut_off([step], [10_000])
     jumps = [pld for level in cut.levels for pld, _ in level.jumps]
     assert len(jumps) >= 2

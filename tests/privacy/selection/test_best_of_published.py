@@ -23,7 +23,7 @@ from sklearn_dpsearch.privacy import (
     RenyiDP,
     best_of,
 )
-from sklearn_dpsearch.privacy.guarantees.composition import ORDERS
+from sklearn_dpsearch.privacy.guarantees.values import ORDERS
 from sklearn_dpsearch.privacy.selection import published
 from sklearn_dpsearch.privacy.selection.published import BEST_OF
 from tests.privacy.never_smallest import bounds as never_smallest

@@ -335,6 +335,5 @@ def test_a_walk_that_has_ended_answers_nothing_more() -> None:
 
 
 def test_a_threshold_noise_that_is_neither_is_refused() -> None:
-    question = AboveThreshold(round_epsilon=Fraction(1), sensitivity=Fraction(1, 50))
     with pytest.raises(ValueError, match="threshold_noise 'fresh' or 'once'"):
-        DoublingRounds(question, started(10, 20), granularity=Fraction(1, 10), threshold_noise="twice")
+        doubling_search(1.0, levels=10, threshold_noise="twice")
