@@ -69,6 +69,12 @@ def test_a_search_refuses_the_columns_that_a_fit_refuses_and_spends_nothing(name
     assert not hasattr(search, "privacy_spent_")
 
 
+def test_the_target_need_not_be_among_the_columns():
+    features = TABLE.drop(columns="paid")
+    search = DPRandomSearchCV(boosting(), {}, n_iter=1, epsilon=1.0, delta=1e-5).fit(features, TABLE["paid"])
+    assert set(search.predict(features)) <= {"no", "yes"}
+
+
 def test_only_a_model_that_a_record_may_stop_rests_on_valid_records():
     stated = [
         " ".join(DPRandomSearchCV(model, {}, n_iter=2, epsilon=1.0, delta=1e-5).privacy_cost(200).assumptions)

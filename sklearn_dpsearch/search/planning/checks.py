@@ -162,11 +162,11 @@ def _emptied(values: Any) -> Any:
 
 
 def _check_columns(models: Sequence[Any], X: Any) -> None:
-    """Raise for columns whose types no schema of a first step allows."""
-    schemas = [parameter(steps_of(model)[0], "schema") for model in models if is_frame(X)]
-    for schema in schemas:
-        if schema is not None:
-            Schema.of(schema).read_columns(X[:0])
+    """Raise for features whose types the schema of a first step excludes; the target need not be among the columns."""
+    for first in [steps_of(model)[0] for model in models if is_frame(X)]:
+        if (stated := parameter(first, "schema")) is not None:
+            schema, target = Schema.of(stated), parameter(first, "target")
+            schema.only(*(name for name in schema if name != target)).read_columns(X[:0])
 
 
 def _check_container(values: Any, name: str) -> None:
