@@ -36,6 +36,8 @@ DEFAULTS = {
     "_TuneThenTrain": {"_check"},
     # what most searches do
     "Strategy": {"dry", "scorer", "split"},
+    # the first double that is not 0, but under a cap
+    "Finite": {"lowest"},
     # what most scorers and columns do
     "PrivateScorer": {"plain"},
     "HistogramScorer": {"plain"},
@@ -46,6 +48,7 @@ DEFAULTS = {
     "ProtocolAdapter": {"recognises"},
     # further checks and sentences, after those of all
     "GradientBoosting": {"_check_arguments", "privacy_assumptions"},
+    "_Number": {"is_satisfied_by"},
 }
 
 

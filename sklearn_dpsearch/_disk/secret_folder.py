@@ -129,4 +129,10 @@ def _make(path: Path, work: Work) -> None:
             f"Found {strange[0]!r} in checkpoint={str(path)!r}; a folder of its own is needed, because it is deleted "
             f"when the {work.noun} has ended. Give a folder that is empty, or that does not exist yet."
         )
-    path.chmod(0o700)  # refused by the system where the folder belongs to another user
+    if hasattr(os, "getuid"):
+        if path.stat().st_uid != os.getuid():
+            raise PrivacyError(
+                f"Found checkpoint={str(path)!r}, which belongs to another user, who could read the noise. Give a "
+                "folder of your own."
+            )
+        path.chmod(0o700)

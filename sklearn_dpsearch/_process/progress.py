@@ -34,7 +34,7 @@ def speaking(work: str, wanted: bool) -> Callable[[Stage], None]:
         before, last = last, (stage.text, stage.done * 10 // (stage.total or 1))
         if wanted and last != before:
             count = "" if stage.total is None else f": {stage.done:,} of {stage.total:,}"
-            with contextlib.suppress(OSError, ValueError):  # a stream may be gone
+            with contextlib.suppress(Exception):  # a stream may be gone, or a logger in its place
                 print(f"[{work}] {stage.text}{count}", file=sys.stderr or io.StringIO(), flush=True)
 
     return say

@@ -271,7 +271,8 @@ def _states(estimator: object, name: str) -> bool:
     """Return whether an estimator has an attribute, which a class from elsewhere does not inherit from one of ours."""
     kind = type(estimator)
     owner = next((parent for parent in kind.__mro__ if name in vars(parent)), kind)
-    return hasattr(estimator, name) and (is_ours(kind) or not is_ours(owner))
+    usable = _has(estimator, name) or (name == "dp_event" and hasattr(estimator, name))
+    return usable and (is_ours(kind) or not is_ours(owner))
 
 
 def scaled_by_name(estimator: Estimator, factor: float) -> dict[str, Any]:

@@ -135,6 +135,8 @@ class CompositeAdapter(PartsAdapter):
         try:
             return self.adapter_for(part)
         except UnknownGuaranteeError as error:
+            if not callable(getattr(part, "fit", None)):
+                raise in_step(name, error) from error
             raise learns_without_privacy(name, part) from error
 
     def known_parts(self, estimator: Estimator) -> list[EstimatorPart]:

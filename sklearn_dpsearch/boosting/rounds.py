@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,6 @@ from .cells import WHOLE, CellNumbers, Partition, PartitionDraws
 from .features import Codes
 from .losses import Array, Derivatives, Loss
 from .noise import HESSIAN_NOISE, UNIT, bounded, squared_distance, squares, sums_of, whole
-
-if TYPE_CHECKING:  # which imports this file
-    from .partitions import PartitionedRecords
 
 #: Records in the processor's cache at once.
 BLOCK = 2**14
@@ -38,8 +35,6 @@ EVERY, CHANGE, MOST_WAY = 10, 0.2, 1.5
 LANES = 4
 
 
-#: Records in training, here or in partitions elsewhere.
-RecordSums: TypeAlias = "TrainingRecords | PartitionedRecords"
 #: Sums ↦ noisy sums of scores and of Hessians, each of shape (n_outputs, n_cells).
 SumRelease: TypeAlias = Callable[[NDArray[np.int64]], tuple[Array, Array]]
 
@@ -136,6 +131,22 @@ class Boosted(NamedTuple):
     weights: list[Array]
     gains: list[float]
     noise: list[Array]
+
+
+class RecordSums(Protocol):
+    """Records in training, in one place (``TrainingRecords``, which says what the methods do) or in partitions."""
+
+    loss: Loss
+    of_persons: bool
+    n_units: int
+    assumptions: tuple[str, ...]
+
+    def fingerprint(self) -> NDArray[np.uint64]: ...
+    def sums(self, step: Array, partition: Partition) -> NDArray[np.int64]: ...
+    def advance(self, step: Array) -> None: ...
+    def start_at(self, constant: Array, way: float) -> None: ...
+    def move_along(self, constant: Array, way: float) -> None: ...
+    def sums_along(self, constant: Array, way: float | None = None) -> NDArray[np.int64]: ...
 
 
 class TrainingRecords:

@@ -13,6 +13,8 @@ from .lists import WHOLE, said_by
 
 #: Code of the person of each record.
 PersonCodes = NDArray[np.int64]
+#: Name in place of all names without a hash.
+NAMELESS = object()
 
 
 def persons_in(groups: Any, n_samples: int) -> PersonCodes:
@@ -22,15 +24,13 @@ def persons_in(groups: Any, n_samples: int) -> PersonCodes:
     ----------
     groups : array-like of shape (n_samples,)
         Numbers, texts, or other values with a hash, equal for records of one person; a whole number in text is that
-        number. None, nan, NaT and pandas' NA are missing.
+        number. None, nan, NaT and pandas' NA are missing. All values without a hash are one person.
     n_samples : int
 
     Raises
     ------
     ValueError
         For another number of entries.
-    TypeError
-        For an entry without a hash. No text quotes an entry.
     """
     values = column_of(as_array(groups))
     if values.shape != (n_samples,):
@@ -98,13 +98,12 @@ def _equal(values: NDArray[Any]) -> PersonCodes:
     if values.dtype.kind in "biufmM":
         return np.unique(values, return_inverse=True)[1].astype(np.int64, copy=False)
     codes: dict[Any, int] = {}
-    names = map(name_of, values.tolist())
+    return np.fromiter((_code(name_of(one), codes) for one in values.tolist()), np.int64, len(values))
+
+
+def _code(name: Any, codes: dict[Any, int]) -> int:
+    """Code of a name. All names that cannot be looked up are one person, who is protected as a whole."""
     try:
-        return np.fromiter((codes.setdefault(name, len(codes)) for name in names), np.int64, len(values))
-    except Exception:
-        pass
-    # outside of the handler: a chained error would quote an entry
-    raise TypeError(
-        "Found an entry of groups that has no hash; a number, a text or another value with a hash is needed for each "
-        "record. Give a column of such names."
-    )
+        return codes.setdefault(name, len(codes))
+    except Exception:  # no hash, or no comparison: an error would tell of the record
+        return codes.setdefault(NAMELESS, len(codes))

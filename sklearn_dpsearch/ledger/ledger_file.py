@@ -161,6 +161,7 @@ def add(path: Path, pages: Pages, body: str) -> Pages:
         settle(path.parent)  # the file's name has to outlast a power cut too, also if another process began it
         with path.open("r+b", buffering=0) as file:
             descriptor = file.fileno()
+            _refuse_second_name(descriptor, path)
             os.ftruncate(descriptor, pages.end)
             os.lseek(descriptor, pages.end, os.SEEK_SET)
             try:
@@ -185,6 +186,15 @@ def _write_through(descriptor: int, line: bytes) -> None:
     while rest:
         rest = rest[os.write(descriptor, rest) :]
     os.fsync(descriptor)
+
+
+def _refuse_second_name(descriptor: int, path: Path) -> None:
+    """Raise for a file with several names, as each name would have its own lock."""
+    if os.fstat(descriptor).st_nlink > 1:
+        raise PrivacyError(
+            f"Found {str(path)!r} under several names (hard links), under each of which processes would lock out only "
+            "each other; a file with one name is needed. Delete the other names."
+        )
 
 
 NEEDED = (

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._version import __version__
 from ..privacy import BudgetExceededError, Guarantee, PrivacyError
-from ..privacy._checks import check_neighboring, plain_number, require
+from ..privacy._checks import check_kind, check_neighboring, plain_number, require
 from ..privacy._types import Neighboring
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.spent import Component, PrivacySpent
@@ -268,6 +268,7 @@ class PrivacyLedger:
         """Check the budget and write an entry, as one step for all processes. An existing entry stays."""
         if isinstance(spent, PrivacySpent):
             stated |= {"delta": spent.delta, "assumptions": tuple(spent.assumptions), "unit": spent.unit}
+        check_kind("label", label, str, "text, e.g. label='baseline',")
         guarantee = as_guarantee(spent)
         new = Entry(name=name, label=label or self._label, guarantee=guarantee, library=__version__, **stated)
         entry = read_entry(new.written())  # as it will be read from the file
@@ -323,6 +324,7 @@ class PrivacyLedger:
         PrivacyLedger
             Of the same file: ``ledger=ledger.label("baseline")``, ``with ledger.label("folds"):``.
         """
+        check_kind("text", text, str, "text, e.g. 'baseline',")
         made = object.__new__(PrivacyLedger)
         made.__dict__.update(self.__dict__, _label=text)
         return made

@@ -65,9 +65,13 @@ def columns_read(estimator: Any) -> list[str]:
 
 
 def reads_any_record(model: Any) -> bool:
-    """Return whether no record can make a training fail: all steps are of this library, and run no module of a user."""
-    steps = steps_of(model)
-    return all(is_ours(type(step)) for step in steps) and getattr(steps[-1], "takes_groups", False) is True
+    """Return whether no record can make a training fail.
+
+    All steps are of this library, run no module of a user, and know the classes: else a label could be one of few.
+    """
+    *_, last = steps = steps_of(model)
+    known = not is_classifier(last) or parameter(last, "classes") is not None
+    return known and all(is_ours(type(step)) for step in steps) and getattr(last, "takes_groups", False) is True
 
 
 # --- the door ---------------------------------------------------------------------------------------------------------

@@ -264,6 +264,12 @@ def test_another_ledger_in_its_place_is_not_taken_for_it(ledger):
     assert other.entries() == ()
 
 
+def test_a_file_under_two_names_is_refused_because_each_would_have_a_lock(ledger, tmp_path):
+    os.link(ledger.path, tmp_path / "y.ledger")
+    with pytest.raises(PrivacyError, match="several names"):
+        PrivacyLedger(tmp_path / "y.ledger").spend(ONE)
+
+
 def test_a_link_leads_to_the_same_ledger(ledger, tmp_path):
     os.symlink(ledger.path, tmp_path / "link")
     assert PrivacyLedger(tmp_path / "link") == ledger

@@ -119,6 +119,8 @@ def test_labels_may_hold_anything_and_are_shown_as_text(begin):
     ledger.spend(PureDP(epsilon=1.0), label="after it")
     assert [entry.label for entry in ledger.entries()] == [label, "after it"]
     assert "<script>" not in ledger._repr_html_()
+    with pytest.raises(TypeError, match="text, e.g. label="):
+        ledger.spend(PureDP(epsilon=1.0), label=3)
 
 
 # --- the budget -------------------------------------------------------------------------------------------------------

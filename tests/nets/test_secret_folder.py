@@ -52,6 +52,14 @@ def test_an_empty_folder_of_the_users_own_is_closed_to_others(tmp_path):
     assert stat.S_IMODE((tmp_path / "mine").stat().st_mode) == 0o700
 
 
+@POSIX
+def test_a_folder_of_somebody_else_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "theirs").mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: (tmp_path / "theirs").stat().st_uid + 1)
+    with pytest.raises(PrivacyError, match="(?s)belongs to another user.*folder of your own"):
+        table_net(checkpoint=tmp_path / "theirs").fit(X, y)
+
+
 def test_a_folder_with_anything_else_in_it_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     mode = tmp_path.stat().st_mode

@@ -75,9 +75,25 @@ def test_the_target_need_not_be_among_the_columns():
     assert set(search.predict(features)) <= {"no", "yes"}
 
 
+def test_a_schema_of_another_library_is_none_of_ours():
+    class Versioned(NoisyCentroids):
+        def __init__(self, epsilon=1.0, shrink=0.0, schema="v1"):
+            super().__init__(epsilon=epsilon, shrink=shrink)
+            self.schema = schema
+
+    table = pd.DataFrame(RNG.normal(size=(200, 2)), columns=["a", "b"])
+    search = DPRandomSearchCV(Versioned(), {}, n_iter=1, random_state=0).fit(table, np.arange(200) % 2)
+    assert len(search.predict(table)) == 200
+
+
 def test_only_a_model_that_a_record_may_stop_rests_on_valid_records():
     stated = [
         " ".join(DPRandomSearchCV(model, {}, n_iter=2, epsilon=1.0, delta=1e-5).privacy_cost(200).assumptions)
-        for model in (boosting(), NoisyCentroids(), make_pipeline(TableEncoder({"age": (18, 90)}), NoisyCentroids()))
+        for model in (
+            boosting(),
+            boosting().set_params(schema={"age": (18, 90)}, target=None),  # whose classes are those that occur
+            NoisyCentroids(),
+            make_pipeline(TableEncoder({"age": (18, 90)}), NoisyCentroids()),
+        )
     ]
-    assert ["valid input" in sentences for sentences in stated] == [False, True, True]
+    assert ["valid input" in sentences for sentences in stated] == [False, True, True, True]

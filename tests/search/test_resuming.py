@@ -208,11 +208,11 @@ def test_a_disk_that_is_full_at_any_write_stops_it_before_it_spends_or_changes_n
     for number in range(1, 30):
         folder, calls = tmp_path / str(number), []
 
-        def full(path, *parts, calls=calls, number=number):
+        def full(path, *parts, calls=calls, number=number, **mode):
             calls.append(path)
             if len(calls) == number or (for_good and len(calls) > number):
                 raise OSError(28, "No space left on device")
-            return write(path, *parts)
+            return write(path, *parts, **mode)
 
         for module in (durable, store):
             monkeypatch.setattr(module, "write_through", full)

@@ -109,17 +109,24 @@ def noise_multiplier_for(
 # --- checking ------------------------------------------------------------------------------------------------------
 
 
-class _WholeNumber(Interval):
+class _Number(Interval):
+    """Finite numbers without True and False, which are numbers to Python and mistakes here."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
+
+
+class _WholeNumber(_Number):
     """Whole numbers, also as floats like those of np.geomspace(...).round()."""
 
     def is_satisfied_by(self, val: Any) -> bool:
-        return bool(super().is_satisfied_by(val)) and float(val).is_integer()
+        return super().is_satisfied_by(val) and float(val).is_integer()
 
     def __str__(self) -> str:
         return f"a whole number >= {self.left}"
 
 
-_POSITIVE = Interval(numbers.Real, 0, None, closed="neither")
+_POSITIVE = _Number(numbers.Real, 0, None, closed="neither")
 #: Least clipping norm. Norms of gradients above 2e19 count as infinite, so that factors stay above 5e-32: below 1e-38
 #: single precision has few digits, and a clipped gradient could be five times longer than its norm.
 LEAST_NORM = 1e-12
@@ -127,10 +134,10 @@ LEAST_NORM = 1e-12
 CONSTRAINTS: dict[str, list[Any]] = {
     "noise_multiplier": [_POSITIVE, None],
     "target_epsilon": [_POSITIVE, None],
-    "target_delta": [Interval(numbers.Real, 0, 1, closed="neither"), None],
+    "target_delta": [_Number(numbers.Real, 0, 1, closed="neither"), None],
     "target_mu": [_POSITIVE, None],
     "max_grad_norm": [_POSITIVE, StrOptions({"rule"})],
-    "sample_rate": [Interval(numbers.Real, LEAST_RATE, 1, closed="both"), None],
+    "sample_rate": [_Number(numbers.Real, LEAST_RATE, 1, closed="both"), None],
     "batch_size": [_POSITIVE, None],
     "neighboring": [StrOptions(set(NEIGHBORING))],
     "max_epochs": [_POSITIVE],

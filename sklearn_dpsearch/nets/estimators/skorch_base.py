@@ -178,6 +178,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def initialize_criterion(self) -> Self:
         """Make the user's criterion with summed losses: an average would divide by a private number."""
         super().initialize_criterion()
+        if not isinstance(self.criterion_, torch.nn.Module):
+            raise ValueError(
+                f"Found criterion {self.criterion!r}, which makes a {type(self.criterion_).__name__}; a "
+                "torch.nn.Module is needed. Put the function into the forward of one."
+            )
         if any(True for _ in self.criterion_.parameters()):
             raise ValueError(
                 f"Found parameters in criterion {type(self.criterion_).__name__}: they would be trained without "
@@ -197,7 +202,12 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
         """Batches for prediction; training draws its own."""
-        return self.iterator_valid(dataset, **{"batch_size": PREDICTED, **self.get_params_for("iterator_valid")})
+        size = self.batch_size
+        self.batch_size = PREDICTED  # loaders need a whole number; the expected batch size may be a fraction
+        try:
+            return super().get_iterator(dataset, training=False)
+        finally:
+            self.batch_size = size
 
     @torch.no_grad()
     def infer(self, x: Any, **params: Any) -> Any:

@@ -42,6 +42,10 @@ def successive(first: Any, k: int, ratio: Callable[[int], Any]) -> Iterator[Any]
         term, k = term * ratio(k), k + 1
 
 
+#: Working precision, in bits, of what is left of 1 after a probability near it: the smallest doubles keep 300 bits.
+EXACTLY = 1500
+#: Least probability with which K stays under a cap: far below it doubles have few digits.
+LEAST = 1e-40
 #: Terms of a finite distribution that are evaluated one by one; more would take minutes.
 MOST_TERMS = 10**6
 
@@ -232,8 +236,12 @@ class Capped(Finite):
         check_kind("distribution", self.distribution, CountDistribution, "a distribution of K, e.g. Geometric(10),")
         require_whole(max(self.distribution.lowest, 1), most=self.most)
         require(self.most <= MOST_TERMS, f"a cap of at most {MOST_TERMS}", most=self.most)
-        possible = bool(np.any(self.distribution.pmf(np.arange(self.most + 1)) > 0))
-        require(possible, "a cap that K can stay under", most=self.most)
+        possible = float(np.sum(self.distribution.pmf(np.arange(self.most + 1))))
+        require(possible > LEAST, "a cap that K can stay under", most=self.most)
+
+    @property
+    def lowest(self) -> int:
+        return self.distribution.lowest  # the first double that is not 0 may be far above it
 
     @cached_property
     def _probabilities(self) -> Array:
@@ -241,9 +249,16 @@ class Capped(Finite):
         return np.asarray(values / math.fsum(values))
 
     def chances(self) -> Iterator[Any]:
-        number = self.most + 1 - self.distribution.lowest
-        total = mpmath.fsum(islice(self.distribution.chances(), number))
-        return (one / total for one in islice(self.distribution.chances(), number))
+        return (one / self._possible for one in self._below())
+
+    @cached_property
+    def _possible(self) -> Any:
+        """P[K ≤ most] of the distribution."""
+        with mpmath.workprec(EXACTLY):
+            return mpmath.fsum(self._below())
+
+    def _below(self) -> Iterator[Any]:
+        return islice(self.distribution.chances(), self.most + 1 - self.lowest)
 
 
 @dataclass(frozen=True)
@@ -257,10 +272,14 @@ class Conditioned(CountDistribution):
         require(self.distribution.lowest == 0, "a distribution of K that may be 0", distribution=self.distribution)
 
     @cached_property
+    def _possible(self) -> Any:
+        """P[K ≥ 1] of the distribution."""
+        with mpmath.workprec(EXACTLY):
+            return 1 - next(self.distribution.chances())
+
+    @property
     def _scale(self) -> float:
-        """P[K ≥ 1]."""
-        with mpmath.workprec(160):
-            return float(1 - next(self.distribution.chances()))
+        return float(self._possible)
 
     @property
     def mean(self) -> float:
@@ -283,5 +302,4 @@ class Conditioned(CountDistribution):
         return 1.0 - (1.0 - self.distribution.generating(z, u)) / self._scale
 
     def chances(self) -> Iterator[Any]:
-        none = next(self.distribution.chances())
-        return (one / (1 - none) for one in islice(self.distribution.chances(), 1, None))
+        return (one / self._possible for one in islice(self.distribution.chances(), 1, None))

@@ -17,6 +17,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_consistent_length
 
+from ...adapters.adapter import is_ours
 from ...data.columns import columns_in, is_frame, names_of
 from ...data.labels import NUMBERS, TEXT, check_kind, label_kind
 from ...data.lists import is_list
@@ -164,7 +165,7 @@ def _emptied(values: Any) -> Any:
 def _check_columns(models: Sequence[Any], X: Any) -> None:
     """Raise for features whose types the schema of a first step excludes; the target need not be among the columns."""
     for first in [steps_of(model)[0] for model in models if is_frame(X)]:
-        if (stated := parameter(first, "schema")) is not None:
+        if is_ours(type(first)) and (stated := parameter(first, "schema")) is not None:
             schema, target = Schema.of(stated), parameter(first, "target")
             schema.only(*(name for name in schema if name != target)).read_columns(X[:0])
 

@@ -50,6 +50,8 @@ DISTRIBUTIONS: list[CountDistribution] = [
     Poisson(4).capped(6).at_least_one(),
     Logarithmic(10).capped(3),
     FromPMF([0.1, 0.0, 0.4, 0.5]).at_least_one(),
+    Binomial(400, 0.99).capped(399),  # whose first 180 probabilities are 0 in doubles
+    Poisson(800).capped(900),
 ]
 K = np.arange(0, 6000)
 Z = np.concatenate([np.linspace(0, 1, 41), 1 - np.geomspace(1e-9, 1e-2, 8)])
@@ -192,9 +194,16 @@ def test_input_records_at_least_one_run_probabilities_are_rescaled(distribution:
 
 
 def test_a_distribution_that_almost_never_runs_is_conditioned_to_full_accuracy() -> None:
-    given = Poisson(1e-12).at_least_one()
-    assert given.mean == pytest.approx(1.0, rel=1e-11)
-    assert given.pmf(1) == pytest.approx(1.0, rel=1e-11)
+    for distribution in (Poisson(1e-12), Poisson(1e-60), Binomial(3, 1e-50), Poisson(1e-300)):
+        given = distribution.at_least_one()
+        assert given.mean == pytest.approx(1.0, rel=1e-11)
+        assert given.pmf(1) == pytest.approx(1.0, rel=1e-11)
+        assert given.sample(Bits(2**255)) == 1
+
+
+def test_a_cap_under_which_k_next_to_never_stays_is_refused() -> None:
+    with pytest.raises(ValueError, match="a cap that K can stay under"):
+        Poisson(770).capped(5)
 
 
 @pytest.mark.parametrize(
