@@ -69,6 +69,14 @@ def test_a_search_refuses_the_columns_that_a_fit_refuses_and_spends_nothing(name
     assert not hasattr(search, "privacy_spent_")
 
 
+def test_text_for_a_net_that_takes_numbers_is_refused_before_anything_is_spent():
+    nets = pytest.importorskip("sklearn_dpsearch.nets")
+    search = DPRandomSearchCV(nets.DPMLPClassifier(classes=["no", "yes"]), {}, n_iter=2, epsilon=1.0, delta=1e-5)
+    with pytest.raises(ValueError, match="X of text; numbers are needed"):
+        search.fit(np.full((200, 2), "1.5"), TABLE["paid"])
+    assert not hasattr(search, "privacy_spent_")
+
+
 def test_the_target_need_not_be_among_the_columns():
     features = TABLE.drop(columns="paid")
     search = DPRandomSearchCV(boosting(), {}, n_iter=1, epsilon=1.0, delta=1e-5).fit(features, TABLE["paid"])

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_consistent_length
 
 from ...adapters.adapter import is_ours
-from ...data.columns import columns_in, is_frame, names_of
+from ...data.columns import NO_NUMBERS, columns_in, is_frame, names_of
 from ...data.labels import NUMBERS, TEXT, check_kind, label_kind
 from ...data.lists import is_list
 from ...preprocessing.schema import Schema
@@ -163,11 +163,15 @@ def _emptied(values: Any) -> Any:
 
 
 def _check_columns(models: Sequence[Any], X: Any) -> None:
-    """Raise for features whose types the schema of a first step excludes; the target need not be among the columns."""
-    for first in [steps_of(model)[0] for model in models if is_frame(X)]:
-        if is_ours(type(first)) and (stated := parameter(first, "schema")) is not None:
+    """Raise for features whose types our own first steps exclude; the target need not be among the columns."""
+    for first in [steps_of(model)[0] for model in models]:
+        stated = parameter(first, "schema") if is_ours(type(first)) else None
+        if stated is not None and is_frame(X):
             schema, target = Schema.of(stated), parameter(first, "target")
             schema.only(*(name for name in schema if name != target)).read_columns(X[:0])
+        numbers_alone = stated is None and is_ours(type(first)) and getattr(first, "takes_groups", False) is True
+        if numbers_alone and kind_of(getattr(X, "dtype", None)) in TEXT:
+            raise ValueError(NO_NUMBERS.format("X of text"))
 
 
 def _check_container(values: Any, name: str) -> None:
