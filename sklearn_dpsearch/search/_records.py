@@ -67,10 +67,12 @@ def columns_read(estimator: Any) -> list[str]:
 def reads_any_record(model: Any) -> bool:
     """Return whether no record can make a training fail.
 
-    All steps are of this library, run no module of a user, and know the classes: else a label could be one of few.
+    All steps are of this library, run no module of a user, and know the classes (a schema has those of its target):
+    else one label could be a class of its own.
     """
     *_, last = steps = steps_of(model)
-    known = not is_classifier(last) or parameter(last, "classes") is not None
+    given = last.get_params(deep=False)
+    known = not is_classifier(last) or any(given.get(name) is not None for name in ("classes", "target"))
     return known and all(is_ours(type(step)) for step in steps) and getattr(last, "takes_groups", False) is True
 
 
