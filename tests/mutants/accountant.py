@@ -3,6 +3,15 @@
 from .mutant import Mutant
 
 MUTANTS = {
+    "K above its cap": Mutant(
+        mistake="K under a cap is numbered from the first probability that is not 0 in doubles.",
+        file="privacy/count_distributions/base.py",
+        old="        return self.distribution.lowest  # the first double that is not 0 may be far above it\n",
+        new="        return int(np.flatnonzero(self._probabilities)[0])\n",
+        tests=(
+            "privacy/count_distributions/test_distributions.py::test_a_draw_is_the_quantile_that_its_bits_stand_for",
+        ),
+    ),
     "statements of another relation": Mutant(
         mistake="An audit under one neighbouring relation refutes what a fitted model states under another one.",
         file="audit/claims.py",

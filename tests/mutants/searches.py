@@ -14,6 +14,13 @@ LEAKS, BAD = "search/test_nothing_leaks.py", "search/test_bad_input.py"
 PROCESS = "search/test_private_process.py"
 
 MUTANTS = {
+    "classes that occur": Mutant(
+        mistake="The statement of a model whose classes are those that occur leaves out that records are valid.",
+        file="search/_records.py",
+        old="    return known and ",
+        new="    return ",
+        tests=("search/test_columns_read.py::test_only_a_model_that_a_record_may_stop_rests_on_valid_records",),
+    ),
     "buckets of equal values": Mutant(
         mistake="A bucket is looked up by the value: 0.0 takes that of a -0.0 before it, whose text is another one.",
         file="preprocessing/columns.py",
