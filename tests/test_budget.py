@@ -19,15 +19,15 @@ CEILINGS = {
     "_process": 226,
     "adapters": 1_339,
     "audit": 1_119,
-    "boosting": 1_675,
-    "data": 520,
-    "ledger": 566,
+    "boosting": 1_678,
+    "data": 525,
+    "ledger": 573,
     "nets": 4_682,
     "preprocessing": 787,
-    "privacy": 5_416,
+    "privacy": 5_428,
     "report": 851,
     "scoring": 1_098,
-    "search": 5_161,
+    "search": 5_163,
 }
 FILES = 212
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

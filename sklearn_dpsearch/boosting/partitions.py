@@ -25,7 +25,7 @@ from .._process import in_fixed_words
 from .._process.containment import STOPPED, TrainingStoppedError
 from ..data.columns import is_frame, is_of_dask, names_of
 from ..data.labels import as_array, column_of, numbers_of
-from ..data.persons import missing_among, name_of
+from ..data.persons import NAMELESS, different_names, missing_among
 from ..errors import PrivacyError, not_once
 from ..preprocessing.ranges import NumberRange
 from .cells import Partition
@@ -157,13 +157,19 @@ class Reading:
         if persons is None:
             return np.empty(0, np.uint64)
         names = column_of(as_array(persons))
-        known = set(map(name_of, names[~missing_among(names)].tolist()))
-        if not all(isinstance(name, (str, int, float)) for name in known):
-            raise TypeError("Found names of persons that are neither numbers nor texts, which partitions need.")
-        texts = (f"'{name}" if isinstance(name, str) else repr(name) if name % 1 else hex(int(name)) for name in known)
-        written = (text.encode("utf-8", "surrogatepass") for text in texts)
+        known = different_names(names[~missing_among(names)])
+        written = (_text_of(name).encode("utf-8", "surrogatepass") for name in known)
         digests = (hashlib.blake2b(name, digest_size=8, key=self.key).digest() for name in written)
         return np.frombuffer(b"".join(digests), np.uint64)
+
+
+def _text_of(name: Any) -> str:
+    """Text that tells a name from others, the same in every process."""
+    if isinstance(name, str) or name is NAMELESS:
+        return "" if name is NAMELESS else f"'{name}"
+    if not isinstance(name, (int, float)):
+        raise TypeError("Found names of persons that are neither numbers nor texts, which partitions need.")
+    return repr(name) if name % 1 else hex(int(name))
 
 
 class Part(NamedTuple):

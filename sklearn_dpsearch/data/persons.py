@@ -93,6 +93,14 @@ def name_of(value: Any) -> Any:
     return said_by(value) if type(value) is str and WHOLE.fullmatch(value) else value
 
 
+def different_names(values: NDArray[Any]) -> list[Any]:
+    """Each name once; NAMELESS for all that cannot be looked up."""
+    codes: dict[Any, int] = {}
+    for one in values.tolist():
+        _code(name_of(one), codes)
+    return list(codes)
+
+
 def _equal(values: NDArray[Any]) -> PersonCodes:
     """Codes that are the same for equal values."""
     if values.dtype.kind in "biufmM":

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from .._version import __version__
 from ..privacy import BudgetExceededError, Guarantee, PrivacyError
@@ -122,15 +122,32 @@ class PrivacyLedger:
                     ledger_file.begin(self._file, header)
         found = ledger_file.read(self._file)
         self._seen = [(len(found.bodies), found.digest)]  # of all ledgers derived from this one
-        begun = found.header
-        self.epsilon = math.inf if begun["epsilon"] is None else float(begun["epsilon"])
-        self.delta = float(begun["delta"])
-        self.neighboring: Neighboring | None = begun["neighboring"]
-        self.policy: Policy | None = begun.get("policy")
-        self._unit: str | None = begun["unit"]
+        self._begun: Mapping[str, Any] = found.header
         self._check_same(epsilon=epsilon, delta=delta, neighboring=neighboring, policy=rules)
 
     # --- the file -------------------------------------------------------------------------------------------------
+
+    # read-only, as a budget must not grow
+
+    @property
+    def epsilon(self) -> float:
+        """The budget's ε."""
+        return math.inf if self._begun["epsilon"] is None else float(self._begun["epsilon"])
+
+    @property
+    def delta(self) -> float:
+        """The budget's δ, at which every ε is stated."""
+        return float(self._begun["delta"])
+
+    @property
+    def neighboring(self) -> Neighboring | None:
+        """The relation given when the ledger was begun; None for that of the first entry."""
+        return cast(Neighboring | None, self._begun["neighboring"])
+
+    @property
+    def policy(self) -> Policy | None:
+        """The rules of the policy with which the ledger was begun."""
+        return cast(Policy | None, self._begun.get("policy"))
 
     def _pages(self) -> ledger_file.Pages:
         """Content of the file now, which includes all that was read before."""
@@ -232,13 +249,13 @@ class PrivacyLedger:
         entries, _ = self._counted()
         return left(total_of(entries, relation_of(entries, self.neighboring)), self.epsilon, self.delta)
 
-    def _unit_of(self, entries: Sequence[Entry]) -> str:
+    def _unit(self, entries: Sequence[Entry]) -> str:
         """Unit of the ledger: that of its first entry."""
-        return self._unit or (entries[0].unit if entries else "record")
+        return str(self._begun["unit"] or (entries[0].unit if entries else "record"))
 
     def _counted(self) -> tuple[tuple[Entry, ...], str]:
         """Entries as they count, and the unit of the ledger."""
-        unit = self._unit_of(entries := self.entries())
+        unit = self._unit(entries := self.entries())
         return tuple(in_unit(entry, unit) for entry in entries), unit
 
     # --- entering -------------------------------------------------------------------------------------------------
@@ -281,7 +298,7 @@ class PrivacyLedger:
 
     def _check(self, entries: Sequence[Entry], more: Entry) -> None:
         """Raise if one more entry would exceed the budget, or cannot be stated under the ledger's relation."""
-        policy, unit = self.policy or {}, self._unit_of([*entries, more])
+        policy, unit = self.policy or {}, self._unit([*entries, more])
         check_entry(policy, more)
         check_unit(more, unit)
         entries, more = [in_unit(entry, unit) for entry in entries], in_unit(more, unit)

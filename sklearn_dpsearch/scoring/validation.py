@@ -1,4 +1,4 @@
-"""Splits into training and validation records, and the number of times that one record is used.
+"""Splits into training and validation records, how often one record is used, and what that makes a run cost.
 
 A split never depends on the data.
 """
@@ -398,12 +398,8 @@ def search_guarantee(
 
     Parameters
     ----------
-    training : Guarantee or callable
-        Guarantee of one training, or number of trainings ↦ joint guarantee of those of one candidate.
-    scoring : Guarantee or None
-        Guarantee of one score; None if scores are free.
-    exposures : sequence of Exposure
-        All the ways in which one run may use one record.
+    training, scoring, exposures
+        As for ``run_guarantee``.
     search : callable
         Guarantee of one run ↦ guarantee of the search, such as ``partial(best_of, count=10)``.
 

@@ -237,13 +237,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         if groups is not None:
             persons = fit_params[name] = persons_in(groups, n)
             n, unit = number_of_persons(persons), "person"
-        with planning(type(self).__name__, self.verbose):
-            plan = search._plan(strategy, n, X_public is not None, self.delta)
-            search._check_finite(plan, plan.spent, n, X_public is not None)
-            known = (*plan.spent.assumptions, *there.assumptions, *(TRUSTED,) * is_of_dask(X))
-            plan = replace(plan, spent=replace(plan.spent, unit=unit, assumptions=known))
-        if self.verbose:
-            self._print_plan(plan)
+        trusted = (*there.assumptions, *(TRUSTED,) * is_of_dask(X))
+        plan = search._stated_plan(strategy, n, X_public is not None, unit, trusted)
         search.ledger = search.checkpoint = None  # the user's process keeps both
         public = None
         if X_public is not None:
@@ -266,12 +261,19 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
                 print(f"[{type(self).__name__}] not rehearsed on made-up records: {why_not}")
         return work, ledger
 
-    def _print_plan(self, plan: Plan) -> None:
-        """Print the plan and its cost, which are known without the data."""
-        spent = plan.spent
-        cost = f"epsilon = {up(spent.epsilon)} at delta = {short_up(spent.delta)} for any one {spent.unit}"
-        told = f"[{type(self).__name__}] {plan.work}the whole fit costs {cost}"
-        print("\n  ".join([told, *columns_read(self.estimator)]))
+    def _stated_plan(
+        self, strategy: Strategy, n_samples: int, public: bool, unit: str, trusted: tuple[str, ...]
+    ) -> Plan:
+        """Plan of a fit, whose cost is finite and says what is trusted; printed, where the user asks for it."""
+        with planning(type(self).__name__, self.verbose):
+            plan = self._plan(strategy, n_samples, public, self.delta)
+            self._check_finite(plan, plan.spent, n_samples, public)
+        spent = replace(plan.spent, unit=unit, assumptions=(*plan.spent.assumptions, *trusted))
+        if self.verbose:
+            cost = f"epsilon = {up(spent.epsilon)} at delta = {short_up(spent.delta)} for any one {unit}"
+            told = f"[{type(self).__name__}] {plan.work}the whole fit costs {cost}"
+            print("\n  ".join([told, *columns_read(self.estimator)]))
+        return replace(plan, spent=spent)
 
     def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""

@@ -171,6 +171,7 @@ def test_persons_have_one_pseudonym_in_all_partitions():
     names = ["2", 1, 1.5, "a", 2**63, float(2**60), 10**5000, float("inf"), "\ud800", np.int32(7)]
     assert len(set(pseudonyms(names).tolist())) == len(names)
     assert pseudonyms(["a"]).tolist() != pseudonyms(["a"], b"another").tolist()
+    assert len(pseudonyms([{"a": 1}, {2}, "", ""])) == 2  # all names without a hash are one, as in one place
     with pytest.raises(TypeError, match="neither numbers nor texts"):
         pseudonyms([("a", "b"), "c"])
 

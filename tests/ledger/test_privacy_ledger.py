@@ -212,6 +212,8 @@ def test_an_existing_ledger_keeps_its_budget(begin, tmp_path):
     again = PrivacyLedger(tmp_path / "x")
     assert (again.epsilon, again.delta, again.neighboring) == (3.0, 1e-5, "zero_out")
     assert begin(epsilon=3.0) == again
+    with pytest.raises(AttributeError):
+        again.epsilon = 100.0
     for other in ({"epsilon": 4}, {"delta": 1e-6}, {"neighboring": "replace_one"}, {"epsilon": math.inf}):
         (name,) = other
         with pytest.raises(PrivacyError, match=rf"Found {name}=.* was begun with {name}=.*Leave it out"):

@@ -30,7 +30,16 @@ import numpy.typing as npt
 
 from .._checks import cached_property, check_kind, plain_number, require
 from .._types import Array, Neighboring
-from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts, discretized, shared
+from ..guarantees.base import (
+    Guarantee,
+    SmallestOf,
+    Statement,
+    as_guarantee,
+    check_parts,
+    discretized,
+    same_neighbors,
+    shared,
+)
 from ..guarantees.composition import compose, mixture
 from ..guarantees.pure import PureDP
 from ..guarantees.relations import CARRIED_OVER, ChangedRecord, as_replace_one
@@ -417,11 +426,14 @@ def subset_then_train(
     >>> round(subset_then_train(search, one_run, 0.1, validate=scores).epsilon_at(1e-5), 2)
     2.1
     """
-    fraction = plain_number("fraction", fraction)
+    fraction, validated_share = plain_number("fraction", fraction), plain_number("validated_share", validated_share)
     require(0 <= fraction <= 1, "0 <= fraction <= 1", fraction=fraction)
+    require(train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=train_on)
     require(0 < validated_share <= 1, "0 < validated_share <= 1", validated_share=validated_share)
+    check_kind("secret_membership", secret_membership, bool, "True or False")
     tune, train = as_guarantee(tune, "tune"), as_guarantee(train, "train")
     validate = None if validate is None else as_guarantee(validate, "validate")
+    same_neighbors((tune, train) if validate is None else (tune, train, validate))
     if fraction == 1:
         return tune if train_on == "rest" else compose(tune, train)
     if validate is None or validate.pure_epsilon == 0:
