@@ -14,22 +14,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "sklearn_dpsearch"
 CEILINGS = {
-    ".": 113,
-    "_disk": 300,
+    ".": 152,
     "_process": 226,
     "adapters": 1_339,
     "audit": 1_119,
     "boosting": 1_678,
     "data": 525,
     "ledger": 573,
-    "nets": 4_682,
+    "nets": 4_583,
     "preprocessing": 787,
     "privacy": 5_428,
     "report": 851,
     "scoring": 1_098,
-    "search": 5_163,
+    "search": 5_368,
 }
-FILES = 212
+FILES = 210
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

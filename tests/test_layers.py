@@ -17,19 +17,18 @@ ALLOWED = {
     "_process": set(),
     "privacy": set(),
     "data": set(),
-    "_disk": set(),
     "adapters": {"_process", "data", "privacy"},
     "scoring": {"_process", "data", "privacy"},
     "preprocessing": {"_process", "data", "privacy"},
     "boosting": {"_process", "data", "privacy", "preprocessing", "scoring"},
-    "nets": {"_process", "_disk", "data", "privacy", "preprocessing", "boosting", "adapters"},
-    "ledger": {"_process", "_disk", "privacy"},
-    "search": {"_process", "_disk", "data", "privacy", "adapters", "preprocessing", "scoring", "ledger"},
+    "nets": {"_process", "data", "privacy", "preprocessing", "boosting", "adapters"},
+    "ledger": {"_process", "privacy"},
+    "search": {"_process", "data", "privacy", "adapters", "preprocessing", "scoring", "ledger"},
     "report": {"_process", "data", "privacy", "adapters", "preprocessing", "scoring", "ledger", "search"},
     "audit": {"_process", "data", "privacy", "adapters", "scoring", "nets", "ledger", "search"},
 }
 #: Files at the bottom of the house, which import nothing of it.
-BELOW_ALL = {"errors", "_site", "_version"}
+BELOW_ALL = {"errors", "_durable", "_site", "_version"}
 OUTSIDE_OF_PRIVACY = {"sklearn", "joblib", "torch", "diffprivlib", "matplotlib", "skorch", "opacus"}
 
 
@@ -75,11 +74,11 @@ INSIDE_NETS = {
     "engines": {"named_tensors", "randomness"},
     "stack": {"records", "engines", "optimizers", "randomness", "sampling", "torch_settings"},
     "training": {"records", "stack", "engines", "optimizers", "named_tensors", "randomness", "torch_settings"},
-    "resuming": {"engines", "randomness", "records", "stack", "torch_settings"},
+    "fingerprint": {"engines", "records"},
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.
 INSIDE_SEARCH = {
-    "execution": {"_types", "_records", "private_process", "pickling"},
+    "execution": {"_types", "_records", "_checkpoint_folder", "private_process", "pickling"},
     "planning": {"_types", "_records"},
     "strategies": {"_types", "_records", "planning", "execution"},
 }

@@ -38,9 +38,8 @@ MAKE_GENERATORS = {
     "audit/auditing.py": "coins of the attacker",
     "audit/one_run.py": "coins of the attacker",
     "audit/result.py": "coins of the attacker",
-    "_disk/store.py": "names of files",
+    "search/_checkpoint.py": "name of a search",
     "nets/estimators/cost.py": "numbers of notes",
-    "nets/resuming.py": "states that were kept",
 }
 #: File ↦ what is drawn there.
 DRAW = {

@@ -18,7 +18,7 @@ from typing import Any
 
 import filelock
 
-from .._disk.durable import replace_through, settle
+from .._durable import replace_through, settle
 from ..privacy import PrivacyError
 
 #: Version of the layout of lines. A reader refuses any other version.

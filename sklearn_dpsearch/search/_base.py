@@ -31,6 +31,7 @@ from ..privacy.spent import PrivacySpent
 from ..privacy.statement.content import short_up, up
 from ..scoring import PrivateScorer
 from . import private_process
+from ._checkpoint import starting
 from ._delegation import ReleasedModel
 from ._html_repr import ShownInNotebooks
 from ._ledgers import ledger_of, taken_along, with_those_before
@@ -39,7 +40,6 @@ from ._persons import name_of_groups
 from ._private_fit import PrivateFit
 from ._records import columns_read, declared_classes, param_for, records_for, targets_for
 from ._rehearsal import DryRun, dry_run, examples, job_in_the_open, rehearse
-from ._resuming import starting
 from ._strategy import Strategy
 from ._types import Scorer
 from .execution.clusters import workplace

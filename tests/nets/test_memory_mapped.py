@@ -16,7 +16,6 @@ from sklearn_dpsearch.nets import (
 )
 from sklearn_dpsearch.nets import records as training_records
 from sklearn_dpsearch.nets.stack import Stack
-from sklearn_dpsearch.privacy import PrivacyError
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (3000, 5))
@@ -109,24 +108,6 @@ def test_rows_that_do_not_train_are_not_looked_at(name, kind, in_file):
     spoilt[others] = np.nan
     data = in_file(spoilt) if kind == "file" else spoilt
     assert same(trained(name, ChosenRows(data, CHOSEN), y[CHOSEN]), trained(name, X[CHOSEN], y[CHOSEN]))
-
-
-def test_a_checkpoint_knows_records_in_a_file_again(in_file, tmp_path, monkeypatch):
-    def stopped(*given):
-        raise KeyboardInterrupt
-
-    net, y = fresh("logistic")
-    net.set_params(checkpoint=tmp_path / "checkpoint")
-    with monkeypatch.context() as patch:
-        patch.setattr("sklearn_dpsearch.nets.stack.Stack._step", stopped)
-        with pytest.raises(KeyboardInterrupt):
-            net.fit(in_file(X), y)
-    moved = X.copy()
-    moved[7] *= -0.5
-    with pytest.raises(PrivacyError, match="other records"):
-        net.fit(in_file(moved), y)
-    net.fit(in_file(X), y)
-    assert same(net, trained("logistic", X, y))
 
 
 def test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read(in_file, tmp_path, monkeypatch):

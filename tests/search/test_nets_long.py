@@ -1,15 +1,10 @@
-"""What long trainings of single nets have, progress and checkpoints, and that no candidate of a search has it."""
+"""Progress of single nets, which no candidate of a search shows."""
 
 from __future__ import annotations
-
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from joblib import parallel_config
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 pytest.importorskip("torch")
 pytest.importorskip("skorch")
@@ -17,9 +12,7 @@ import torch
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier
-from sklearn_dpsearch.privacy import Fixed, PrivacyError
-
-from ..nets.toys import Untouchable
+from sklearn_dpsearch.privacy import Fixed
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 4))
@@ -81,30 +74,3 @@ def test_no_step_of_a_candidate_is_shown_by_worker_processes(make, backend, capf
     with parallel_config(backend=backend, n_jobs=2):
         SEARCHES["random"](NETS[make](verbose=1), {"max_grad_norm": [0.5, 1.0]}).fit(X, y)
     assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("kind", SEARCHES)
-@pytest.mark.parametrize("make", NETS)
-def test_candidates_with_a_checkpoint_are_refused_before_any_data_is_read(kind, make, tmp_path):
-    folder = tmp_path / "c"
-    for net in (
-        NETS[make](checkpoint=folder),
-        make_pipeline(FunctionTransformer(), NETS[make](checkpoint=str(folder))),
-    ):
-        one = SEARCHES[kind](net, {})
-        for attempt in (lambda one=one: one.fit(Untouchable(), y), one.privacy_cost):
-            with pytest.raises(PrivacyError, match="(?s)checkpoint=.*one training of one net.*checkpoint=None"):
-                attempt()
-    assert not folder.exists()
-
-
-@pytest.mark.parametrize("given", [str, Path, os.fspath])
-def test_checkpoints_among_the_candidates_are_refused_too(given, tmp_path):
-    space = {"checkpoint": [None, given(tmp_path / "c")]}
-    with pytest.raises(PrivacyError, match="checkpoint=None"):
-        SEARCHES["random"](mlp(), space).fit(Untouchable(), y)
-    with pytest.raises(PrivacyError, match="checkpoint=None"):
-        SEARCHES["random"](make_pipeline(mlp()), {"dpmlpclassifier": [mlp(checkpoint=tmp_path / "c"), mlp()]}).fit(
-            Untouchable(), y
-        )
-    assert not (tmp_path / "c").exists()

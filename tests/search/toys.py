@@ -15,10 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import tests
 from sklearn_dpsearch import Doubling, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
-from sklearn_dpsearch._disk.secret_folder import LOCK, README, RELEASE
 from sklearn_dpsearch.data import columns
 from sklearn_dpsearch.privacy import PureDP
-from sklearn_dpsearch.search._resuming import SEARCH
+from sklearn_dpsearch.search._checkpoint_folder import LOCK, README, RELEASE, STATE
 
 
 class RandomizedResponse(ClassifierMixin, BaseEstimator):
@@ -171,4 +170,4 @@ def holds_a_release_alone(folder):
     """Nothing is left from which noise follows, and no loser."""
     found = {path.name for path in folder.iterdir()} - {LOCK}
     everything = b"".join(path.read_bytes() for path in folder.iterdir())
-    return found == {README, SEARCH.state, RELEASE} and b"entropy" not in everything
+    return found == {README, STATE, RELEASE} and b"entropy" not in everything

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,15 +20,15 @@ from ..._process import contained, in_fixed_words, speaking, steps_now
 from ..._site import linked
 from ...data.rows import ChosenRows
 from ...errors import check_arguments_of
-from ...privacy import Guarantee, PrivacyError, compose
+from ...privacy import Guarantee, compose
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.release_sum import is_listened_to
 from ...privacy.spent import PrivacySpent
+from ..fingerprint import words_of
 from ..optimizers import Memory, Table, UpdateRule, on_cpu
 from ..randomness import Seed, mixed, sequence
-from ..records import ReadRecords, Records
-from ..resuming import TrainingCheckpoint, checkpoint_in, digest, text_of, words_of
+from ..records import Records
 from ..stack import TrainingTask
 from ..torch_settings import device_of
 from ..training import train, train_together
@@ -73,11 +72,6 @@ class DPSGDEstimator(BaseEstimator):
     noise_seed : None, int or RandomState
         For tests only: it voids the guarantee. Batches and noise follow from the seed, the records, the initial
         parameters, all arguments and the number of earlier trainings: trainings that differ share no noise.
-    checkpoint : str or Path, optional
-        A folder for this fit alone, in which ``fit`` keeps its secrets. After a crash, ``fit`` with the same arguments
-        and records releases the same, at no further cost. **As secret as the records**. The same ``fit`` once more
-        returns its release.
-        Not allowed in a search.
     verbose : {0, 1}, default=0
         1 shows on standard error how many steps are done, of a public number.
 
@@ -100,7 +94,6 @@ class DPSGDEstimator(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CONSTRAINTS,
         "max_physical_batch": [Interval(numbers.Integral, 1, None, closed="left")],
-        "checkpoint": [str, os.PathLike, None],
         "verbose": ["boolean", Interval(numbers.Integral, 0, 1, closed="both")],
     }
 
@@ -128,7 +121,6 @@ class DPSGDEstimator(BaseEstimator):
     max_physical_batch: int = 16384
     random_state: Seed = None
     noise_seed: Seed = None
-    checkpoint: str | os.PathLike[str] | None = None
     verbose: int = 0
 
     # Of a fitted net: the trained module, and optimizer memory for the next ``partial_fit``.
@@ -182,7 +174,6 @@ class DPSGDEstimator(BaseEstimator):
             f"{name}: the number of {unit}s is public; batches and noise come from statistical generators seeded by "
             f"{source}, noise in double precision.",
             *([known] if seeded else []),
-            *([f"{name}: the checkpoint was not read or changed by others."] if self.checkpoint is not None else []),
             *self._further_assumptions(),
         )
 
@@ -392,20 +383,12 @@ class DPSGDEstimator(BaseEstimator):
         before = None if fresh else {name: value.clone() for name, value in self.module_.state_dict().items()}
         spent = vars(self).get("privacy_spent_")
         try:
-            with checkpoint_in(self.checkpoint) as checkpoint:
-                one = self._prepared(X, y, fresh, places, groups)
-                if checkpoint is not None:
-                    one = replace(one, task=self._bound(checkpoint, one.task, one.given, fresh))
-                if checkpoint is not None and checkpoint.released is not None:
-                    checkpoint.give_back(one.task)
-                else:
-                    most, records = self.max_physical_batch, one.given.on(one.device)
-                    tell = speaking(type(self).__name__, bool(self.verbose) or self._has_progress_bar())
-                    work = partial(train, one.task, records, max_physical_batch=most, tell=tell)
-                    in_fixed_words(type(self).__name__, work)
-                one.release()
-                if checkpoint is not None:
-                    checkpoint.keep(one.task)
+            one = self._prepared(X, y, fresh, places, groups)
+            most, records = self.max_physical_batch, one.given.on(one.device)
+            tell = speaking(type(self).__name__, bool(self.verbose) or self._has_progress_bar())
+            work = partial(train, one.task, records, max_physical_batch=most, tell=tell)
+            in_fixed_words(type(self).__name__, work)
+            one.release()
         except BaseException:  # an interrupt too: an unfinished training is not released
             if before is None:
                 cost.unfit(self)
@@ -432,17 +415,6 @@ class DPSGDEstimator(BaseEstimator):
     def _step_rule(self) -> step_size.StepRule:
         return step_size.OF_NUMBERS if isinstance(self, RegressorMixin) else step_size.OF_CLASSES
 
-    def _bound(self, checkpoint: TrainingCheckpoint, task: TrainingTask, given: Records, fresh: bool) -> TrainingTask:
-        """Bind a checkpoint to this training, and return the training that goes on."""
-        if isinstance(given, ReadRecords):
-            raise PrivacyError(
-                "Found checkpoint together with a Dataset, whose records are read as they are needed: whether a "
-                "training goes on with the same records cannot be told. Give arrays (np.load(..., mmap_mode='r') for "
-                "large ones), or leave checkpoint=None."
-            )
-        start = "" if fresh else digest(*task.module.state_dict().values()) + text_of(task.memory)
-        return checkpoint.bind(task, {"class": type(self), **self.get_params(deep=False)}, given.digests(), start)
-
     @staticmethod
     def fit_together(models: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
         """Fit several unfitted nets on the same records, as stacks where they share an architecture.
@@ -451,7 +423,7 @@ class DPSGDEstimator(BaseEstimator):
         -------
         list
             Each net fitted, or None for a net that failed. Results equal those of fitting one after the other; it is
-            faster, shows no progress, and uses no ``checkpoint``.
+            faster, and shows no progress.
         """
         fitted: set[int] = set()
         try:

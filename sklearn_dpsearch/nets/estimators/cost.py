@@ -19,7 +19,7 @@ from torch import nn
 from ...privacy import PrivacyError, compose, from_dict
 from ...privacy.spent import Component, PrivacySpent
 from ...privacy.statement.content import Release
-from ..resuming import digest
+from ..fingerprint import digest
 from .settings import Settings
 
 #: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.

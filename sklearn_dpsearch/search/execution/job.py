@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._disk.secret_folder import DONE
-from ..._disk.store import KeyedFile
 from ...privacy import PrivacyError
 from ...privacy.spent import PrivacySpent
 from ...scoring.validation import Fold
+from .._checkpoint_folder import DONE, FileOfSearch
 from .._types import Candidate, PublicData, Recipe, Seed
 from .workers import Threads, Workers
 
@@ -25,11 +24,11 @@ class Finished:
 
     Parameters
     ----------
-    beside : KeyedFile or None
-        A file in the folder, under the same key; None: nothing is kept.
+    beside : FileOfSearch or None
+        A file of the same search in the folder; None: nothing is kept.
     """
 
-    beside: KeyedFile | None = None
+    beside: FileOfSearch | None = None
 
     def get(self, seed: Seed) -> Any:
         """Read the result of a seed; None if it is missing, or not as it was written."""
@@ -46,7 +45,7 @@ class Finished:
             if done is not None:
                 done.write(pickle.dumps(result))
 
-    def _file(self, seed: Any) -> KeyedFile | None:
+    def _file(self, seed: Any) -> FileOfSearch | None:
         if self.beside is None or seed is None:
             return None
         return self.beside.beside(f"{DONE}{'-'.join(map(str, seed.spawn_key))}")

@@ -320,7 +320,7 @@ def _takes_single_numbers(estimator: Any) -> bool:
 def refuse_traces(estimator: Any) -> None:
     """Raise for whatever would see every candidate, or keep something of it outside: callbacks and checkpoints.
 
-    Copies of an estimator keep callbacks of scikit-learn. Candidates with one checkpoint folder would share noise.
+    Copies of an estimator keep callbacks of scikit-learn. Inner searches with one checkpoint folder would share noise.
     """
     for name, part in {"": estimator, **estimator.get_params(deep=True)}.items():
         where = f"{name or 'the estimator'} ({type(part).__name__})"
@@ -332,7 +332,7 @@ def refuse_traces(estimator: Any) -> None:
         folder = getattr(part, "checkpoint", None)
         if folder is not None and hasattr(part, "privacy_guarantee"):
             raise PrivacyError(
-                f"Found checkpoint={str(folder)!r} on {where}; a checkpoint is for one training of one net, and "
-                "candidates would leave there what they hold, and how many there are. Set checkpoint=None; a "
-                "checkpoint of the search keeps these trainings too."
+                f"Found checkpoint={str(folder)!r} on {where}; a checkpoint is for one search, and candidates "
+                "would leave there what they hold, and how many there are. Set checkpoint=None; a checkpoint of the "
+                "outer search keeps these trainings too."
             )

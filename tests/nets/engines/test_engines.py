@@ -19,9 +19,9 @@ from sklearn_dpsearch.nets.engines import base, graph, linear, losses, per_sampl
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.per_sample import OpacusEngine, VmapEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN, norms_of
+from sklearn_dpsearch.nets.fingerprint import text_of
 from sklearn_dpsearch.nets.randomness import Secrets
 from sklearn_dpsearch.nets.records import Records
-from sklearn_dpsearch.nets.resuming import text_of
 from sklearn_dpsearch.nets.sampling import PoissonBatches
 from sklearn_dpsearch.nets.training import train
 

@@ -34,7 +34,7 @@ def test_the_same_training_is_reproduced(tmp_path):
     first, second = net().fit(X, y), net().fit(X, y)
     assert np.array_equal(first.coef_, second.coef_)
     assert np.array_equal(first.fit(X, y).coef_, second.coef_)
-    assert np.allclose(second.coef_, net(max_physical_batch=7, checkpoint=tmp_path / "new").fit(X, y).coef_, rtol=1e-4)
+    assert np.allclose(second.coef_, net(max_physical_batch=7).fit(X, y).coef_, rtol=1e-4)
 
 
 @pytest.mark.parametrize("seed", [3, np.random.RandomState(3)], ids=["number", "generator"])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import multiprocessing
 import os
 import pickle
 import random
 import shutil
 import stat
+import threading
 
 import numpy as np
 import pandas as pd
@@ -23,14 +23,14 @@ from sklearn_dpsearch import (
     DPThresholdSearchCV,
     NoModelError,
     PrivacyLedger,
+    _durable,
 )
-from sklearn_dpsearch._disk import durable, store
-from sklearn_dpsearch._disk.durable import write_whole
-from sklearn_dpsearch._disk.secret_folder import DONE, LOCK, README, RELEASE
-from sklearn_dpsearch._disk.store import DIGEST, KeyedFile, Store, place
+from sklearn_dpsearch._durable import write_whole
 from sklearn_dpsearch.privacy import BudgetExceededError, PrivacyError
-from sklearn_dpsearch.search import _resuming
+from sklearn_dpsearch.search import _checkpoint, _checkpoint_folder
 from sklearn_dpsearch.search._base import RELEASED
+from sklearn_dpsearch.search._checkpoint import Checkpoint
+from sklearn_dpsearch.search._checkpoint_folder import DONE, LOCK, README, RELEASE, STATE, FileOfSearch
 from sklearn_dpsearch.search._strategy import BestOfStrategy
 from sklearn_dpsearch.search.execution.job import Finished
 from sklearn_dpsearch.search.planning.plan import FROM_A_SECRET
@@ -156,7 +156,7 @@ def test_a_foreign_pickle_is_not_opened(folder, monkeypatch, tmp_path):
             return os.mkdir, (str(tmp_path / "evil"),)
 
     for path in folder.glob(f"{DONE}*"):
-        write_whole(path, b"\x00" * DIGEST + pickle.dumps(Evil()))  # all but the key is known
+        write_whole(path, b"\x00" * 32 + pickle.dumps(Evil()))  # all but the name of the search is known
     make(checkpoint=folder).fit(X, y)
     assert not (tmp_path / "evil").exists()
 
@@ -179,7 +179,7 @@ def test_after_a_power_cut_it_goes_on_to_the_same_or_is_refused_with_the_remedy(
         for length in lengths(path, rng) if path.stat().st_size else [0]:
             shutil.copytree(whole, folder)
             os.truncate(folder / path.name, length)
-            if path.name == _resuming.SEARCH.state:
+            if path.name == STATE:
                 with pytest.raises(PrivacyError, match=r"(?s)damaged.*start anew.*first attempt is then spent"):
                     make(checkpoint=folder).fit(X, y)
                 shutil.rmtree(folder)
@@ -194,7 +194,7 @@ def test_after_a_power_cut_it_goes_on_to_the_same_or_is_refused_with_the_remedy(
 def test_runs_without_the_secret_from_which_they_came_are_refused(folder, monkeypatch):
     """Its noise was drawn: starting anew in silence would spend the same again."""
     cut_off(lambda **more: SEARCHES["random"](random_state=5, **more), folder, monkeypatch, after=1)
-    (folder / _resuming.SEARCH.state).unlink()
+    (folder / STATE).unlink()
     with pytest.raises(PrivacyError, match=r"(?s)without its file 'search.checkpoint'.*first attempt is then spent"):
         SEARCHES["random"](checkpoint=folder).fit(X, y)
     assert folder.exists()
@@ -204,7 +204,7 @@ def test_runs_without_the_secret_from_which_they_came_are_refused(folder, monkey
 @pytest.mark.parametrize("for_good", [True, False])
 def test_a_disk_that_is_full_at_any_write_stops_it_before_it_spends_or_changes_nothing(for_good, tmp_path, monkeypatch):
     make = lambda **more: SEARCHES["all"](random_state=5, **more)  # noqa: E731
-    expected, write = released(make().fit(X, y)), durable.write_through
+    expected, write = released(make().fit(X, y)), _durable.write_through
     for number in range(1, 30):
         folder, calls = tmp_path / str(number), []
 
@@ -214,7 +214,7 @@ def test_a_disk_that_is_full_at_any_write_stops_it_before_it_spends_or_changes_n
                 raise OSError(28, "No space left on device")
             return write(path, *parts, **mode)
 
-        for module in (durable, store):
+        for module in (_durable, _checkpoint_folder):
             monkeypatch.setattr(module, "write_through", full)
         search = make(checkpoint=folder)
         if number <= 2:  # what is told, and the secret
@@ -368,7 +368,7 @@ def test_a_search_that_is_paid_for_after_a_power_cut_takes_the_place_of_a_releas
 @pytest.mark.parametrize("number", range(3))
 def test_an_interrupt_while_the_release_is_saved_shows_nothing_of_it(make, number, folder, monkeypatch):
     """Else the same noise could meet other work, and two results would tell what it hid."""
-    search, keep, calls = make(checkpoint=folder), Store.keep, []
+    search, keep, calls = make(checkpoint=folder), Checkpoint.keep, []
 
     def interrupted(write):
         def called(*given):
@@ -381,12 +381,12 @@ def test_an_interrupt_while_the_release_is_saved_shows_nothing_of_it(make, numbe
 
     def kept(one, release):
         with monkeypatch.context() as patched:
-            for owner, name in ((KeyedFile, "write"), (Store, "_write"), (Store, "_forget")):
+            for owner, name in ((FileOfSearch, "write"), (Checkpoint, "_write"), (Checkpoint, "_forget")):
                 patched.setattr(owner, name, interrupted(getattr(owner, name)))
             keep(one, release)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "keep", kept)
+        patched.setattr(Checkpoint, "keep", kept)
         with pytest.raises(KeyboardInterrupt):
             search.fit(X, y)
     assert not [name for name in RELEASED if hasattr(search, name)]
@@ -397,13 +397,13 @@ def test_an_interrupt_while_the_release_is_saved_shows_nothing_of_it(make, numbe
 
 
 def test_a_release_that_cannot_be_saved_is_shown_when_its_secrets_are_gone(folder, monkeypatch):
-    keep, left = Store.keep, []
+    keep, left = Checkpoint.keep, []
 
     def kept(one, release):
-        keep(one, lambda: pickle.dumps(lambda: None))
+        keep(one, {"scorer_": threading.Lock()})
         left.extend(set(os.listdir(folder)) - {README, LOCK})
 
-    monkeypatch.setattr(Store, "keep", kept)
+    monkeypatch.setattr(Checkpoint, "keep", kept)
     assert SEARCHES["random"](checkpoint=folder).fit(X, y).best_estimator_
     assert not left
     assert not folder.exists()
@@ -461,8 +461,8 @@ def test_another_search_is_refused_and_the_first_can_still_go_on(changed, data, 
 
 def test_another_version_is_refused(folder, monkeypatch):
     cut_off(SEARCHES["random"], folder, monkeypatch)
-    here = place(_resuming.LIBRARIES)
-    monkeypatch.setattr(store, "place", lambda libraries: {**here, "numpy": "0.0"})
+    here = _checkpoint.versions()
+    monkeypatch.setattr(_checkpoint, "versions", lambda: {**here, "numpy": "0.0"})
     with pytest.raises(PrivacyError, match=r"(?s)Found numpy='0\.0', and the search in .* began with.*Go on where"):
         SEARCHES["random"](checkpoint=folder).fit(X, y)
 
@@ -483,14 +483,14 @@ BESIDE = {
 def test_what_lies_beside_the_values_of_records_is_compared_too(what):
     mine, other = BESIDE[what]
     first, again, another = (
-        _resuming._digest("X", _resuming._plain("X", records)) for records in (mine, mine.copy(), other)
+        _checkpoint.digest("X", _checkpoint.plain_records("X", records)) for records in (mine, mine.copy(), other)
     )
     assert first == again != another
 
 
 def test_a_frame_is_the_same_however_its_columns_lie_in_memory():
     one, other = (pd.DataFrame(lay(X), columns=["a", "b"]) for lay in (np.ascontiguousarray, np.asfortranarray))
-    first, second = (_resuming._digest("X", _resuming._plain("X", frame)) for frame in (one, other))
+    first, second = (_checkpoint.digest("X", _checkpoint.plain_records("X", frame)) for frame in (one, other))
     assert first == second
 
 
@@ -501,13 +501,13 @@ def test_records_of_which_only_a_description_could_be_compared_are_refused():
         """Records that are read one by one."""
 
     with pytest.raises(PrivacyError, match=r"(?s)Stored together with checkpoint=.*checkpoint=None"):
-        _resuming._plain("X", Stored())
+        _checkpoint.plain_records("X", Stored())
 
 
 @pytest.mark.parametrize("bad", [b"", b"nonsense"])
 def test_a_damaged_checkpoint_is_refused_with_the_remedy(bad, folder, monkeypatch):
     cut_off(SEARCHES["random"], folder, monkeypatch)
-    (folder / _resuming.SEARCH.state).write_bytes(bad)
+    (folder / STATE).write_bytes(bad)
     with pytest.raises(PrivacyError, match=r"(?s)damaged.*start anew.*first attempt is then spent"):
         SEARCHES["random"](checkpoint=folder).fit(X, y)
 
@@ -536,7 +536,7 @@ def test_the_folder_is_for_its_owner_alone_and_says_what_it_is(folder, monkeypat
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     assert "as secret as the private records" in (folder / README).read_text()
-    assert {path.name for path in folder.iterdir()} - {LOCK} >= {README, _resuming.SEARCH.state}
+    assert {path.name for path in folder.iterdir()} - {LOCK} >= {README, STATE}
 
 
 def test_a_search_in_which_all_candidates_fail_has_ended_too(folder):
@@ -551,14 +551,12 @@ def test_the_statement_says_what_the_noise_rests_on(folder):
 
 
 def test_nothing_of_the_secret_stays_on_the_fitted_search(folder, monkeypatch):
-    written, begin = [], Store.begin
-    monkeypatch.setattr(
-        Store, "begin", lambda one, own, pay: (written.append((one.key, one.name, own)), begin(one, own, pay))
-    )
+    written, write = [], Checkpoint._write
+    monkeypatch.setattr(Checkpoint, "_write", lambda one, header: (written.append(header), write(one, header)))
     search = SEARCHES["random"](checkpoint=folder).fit(X, y)
-    (key, name, own), pickled = written[0], pickle.dumps(search)
-    assert not [one for one in (key, key.hex().encode(), name.encode()) if one in pickled]
-    assert json.loads(own)["entropy"].to_bytes(32, "little") not in pickled
+    header, pickled = written[0], pickle.dumps(search)
+    assert header["name"].encode() not in pickled
+    assert header["entropy"].to_bytes(32, "little") not in pickled
 
 
 # --- ledgers ----------------------------------------------------------------------------------------------------------

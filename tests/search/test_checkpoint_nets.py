@@ -17,11 +17,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("skorch")
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
-from sklearn_dpsearch._disk.secret_folder import DONE
 from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier
 from sklearn_dpsearch.nets import training as together
 from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.privacy import Fixed
+from sklearn_dpsearch.search._checkpoint_folder import DONE
 
 from .toys import holds_a_release_alone
 

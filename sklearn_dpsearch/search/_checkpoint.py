@@ -1,0 +1,333 @@
+"""Checkpoints: a search that was cut off goes on to the same release, at no further cost.
+
+The header is written before any record is used. It holds a name, the fingerprint of the search and, until the search
+ends, the entropy from which all its random draws follow. The release takes the place of the entropy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import platform
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.base import clone
+
+from .._durable import read_whole, write_whole
+from .._version import __version__
+from ..adapters.seeds import forget_seeds, seed_names
+from ..data.columns import is_data_set, is_frame
+from ..privacy import PrivacyError
+from . import _checkpoint_folder as folder
+from ._checkpoint_folder import RELEASE, STATE, FileOfSearch
+from ._records import with_parameters
+from .execution.job import NOTHING, Finished, NoModelError
+from .execution.randomness import Randomness, entropy_of
+from .pickling import pickled, unpickled
+
+ANEW = (
+    "Or delete the folder and start anew. The first attempt is then spent as well: add what it promised to what the "
+    "new one costs."
+)
+SAME = "a search that goes on must be the same. Give the same arguments."
+ELSEWHERE = "elsewhere rounding and noise differ. Go on where it began."
+OTHER_RECORDS = (
+    "the same noise must never meet other records, or the release would reveal the difference. Give the same records "
+    "in the same order."
+)
+
+
+class Start(ABC):
+    """Start of a search: its source of randomness, and what has been finished before.
+
+    Attributes
+    ----------
+    entropy : int, list of int or None
+        Source of all randomness; None for a search that draws on the operating system.
+    finished : Finished
+        Runs that were finished before.
+    entry : str or None
+        Name of the search's only entry in a ledger.
+    """
+
+    entropy: int | list[int] | None
+    finished: Finished = NOTHING
+    entry: str | None = None
+
+    @abstractmethod
+    def released(self, prepared: Any) -> dict[str, Any] | None:
+        """Release of the same search, if it has ended already; else None."""
+
+    @abstractmethod
+    def begin(self, pay: Callable[[], None]) -> None:
+        """Refuse a search other than the unfinished one, or write down a new one; pay before any use of records."""
+
+    @abstractmethod
+    def keep(self, release: Mapping[str, Any]) -> None:
+        """Keep the release of the search, which has ended, and no secret."""
+
+
+class WithoutCheckpoint(Start):
+    """Start of a search that leaves nothing on the disk."""
+
+    def __init__(self, random_state: int | np.random.RandomState | None) -> None:
+        self.entropy = None if random_state is None else entropy_of(random_state)
+
+    def released(self, prepared: Any) -> dict[str, Any] | None:
+        """None: nothing was kept."""
+        return None
+
+    def begin(self, pay: Callable[[], None]) -> None:
+        """Pay."""
+        pay()
+
+    def keep(self, release: Mapping[str, Any]) -> None:
+        """Keep nothing."""
+
+
+class Checkpoint(Start):
+    """Start of a search with a checkpoint, in an open folder.
+
+    Parameters
+    ----------
+    path : Path
+    random_state : None, int or RandomState
+        Of the search.
+
+    Attributes
+    ----------
+    stays : bool
+        Whether the folder is still needed.
+    """
+
+    def __init__(self, path: Path, random_state: int | np.random.RandomState | None) -> None:
+        self.path, self._header = path, _header_in(path)
+        self._begun, self.stays = "entropy" in self._header, bool(self._header)
+        #: Header of an earlier search, whose release stays until the new one is paid for.
+        self._earlier: dict[str, Any] = self._header.get("earlier", {}) if self._begun else self._header
+        self.entropy = self._header["entropy"] if self._begun else entropy_of(random_state)
+        self.entry = self._header["name"] if self._begun else secrets.token_hex(16)
+        self.finished = Finished(self._release_of(self.entry))
+
+    def released(self, prepared: Any) -> dict[str, Any] | None:
+        """Release of the same search, if it has ended already; a PrivacyError if it is missing; else None."""
+        self._fingerprint = fingerprint(prepared)
+        if self._header.get("ended") != _digests(self._fingerprint):
+            return None
+        self.entry = self._header["name"]
+        release = self._release_of(self.entry).read()
+        if release is None:
+            raise _unusable(self.path, f"of a search that has ended, without its file {RELEASE!r} as it was written")
+        self._forget(but=RELEASE)  # should the process have died before
+        found: dict[str, Any] = unpickled(release)
+        return found
+
+    def begin(self, pay: Callable[[], None]) -> None:
+        """Refuse a search other than the unfinished one, or write down a new one; pay before any use of records."""
+        if self._begun:
+            self._check_same()
+        else:
+            began = {"began": self._fingerprint, "entropy": self.entropy, "earlier": self._earlier}
+            self._write({"name": self.entry, **began})
+            self._forget(but=RELEASE)
+        earlier, needed = self._release_of(self._earlier.get("name", "")), self.stays
+        has_earlier = bool(self._earlier) and (not self._begun or earlier.read() is not None)
+        self.stays = True  # an interrupt may come when the ledger has entered it
+        try:
+            pay()
+        except Exception:
+            self.stays = needed
+            if has_earlier:
+                self._write(self._earlier)
+            raise
+        if has_earlier:
+            earlier.path.unlink(missing_ok=True)
+
+    def keep(self, release: Mapping[str, Any]) -> None:
+        """Keep the release, and no secret. After an error nothing is kept: the caller has the release.
+
+        The secrets are gone when this returns, and not before may anyone see the release.
+        """
+        try:
+            self._release_of(self.entry).write(pickled(dict(release)))
+            self._write({"name": self.entry, "ended": _digests(self._fingerprint)})
+            self._forget(but=RELEASE)
+        except Exception:
+            self._forget()
+            (self.path / STATE).unlink(missing_ok=True)
+            self.stays = False
+
+    def _check_same(self) -> None:
+        """Refuse another search than the unfinished one, by a PrivacyError for the first fact that differs."""
+        mine, theirs = self._fingerprint, self._header["began"]
+        for name in sorted({*mine, *theirs}):
+            (digest, text), (other, was) = mine.get(name, ("", "nothing")), theirs.get(name, ("", "nothing"))
+            if digest != other:
+                began = f"the search in {self.path} began"
+                found = f"{name}={text}, and {began} with {name}={was}"
+                found = found if text else f"other {name} than those with which {began}"
+                raise PrivacyError(f"Found {found}: {REASONS.get(name, SAME)} {ANEW}")
+
+    def _release_of(self, search: str | None) -> FileOfSearch:
+        return FileOfSearch(self.path / RELEASE, search or "")
+
+    def _write(self, header: dict[str, Any]) -> None:
+        with folder.explained(self.path):
+            write_whole(self.path / STATE, json.dumps(header).encode())
+
+    def _forget(self, but: str = "") -> None:
+        for path in folder.pieces(self.path):
+            if path.name != but:
+                path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def starting(checkpoint: Any, random_state: int | np.random.RandomState | None) -> Iterator[Start]:
+    """Open the start of a search; its folder is deleted when no release was kept, or if no record was used."""
+    if checkpoint is None:
+        yield WithoutCheckpoint(random_state)
+        return
+    with folder.opened(checkpoint) as path:
+        start = Checkpoint(path, random_state)
+        try:
+            yield start
+        except NoModelError:  # also a release: the search has ended
+            start.stays = False
+            raise
+        finally:
+            if not start.stays:
+                folder.delete(path)
+
+
+def _header_in(path: Path) -> dict[str, Any]:
+    try:
+        header = read_whole(path / STATE)
+    except FileNotFoundError:
+        if folder.pieces(path):
+            raise _unusable(path, f"without its file {STATE!r}") from None
+        return {}
+    if header is None:
+        raise _unusable(path, "that is damaged, cut short or of another version of this library")
+    found: dict[str, Any] = json.loads(header)
+    return found
+
+
+def _unusable(path: Path, how: str) -> PrivacyError:
+    needed = "the file as it was written is needed. Put it back if you can."
+    return PrivacyError(f"Found a checkpoint in {path} {how}; {needed} {ANEW}")
+
+
+# --- fingerprint ------------------------------------------------------------------------------------------------------
+
+
+#: Number of candidates drawn to recognise a space, and the seed for that, independent of the search's candidates.
+PROBES, PROBING = 32, 0
+#: Arguments without effect on the release, and arguments that are compared in another way.
+FREE = frozenset({"checkpoint", "verbose", "n_jobs", "pre_dispatch", "ledger"})
+COMPARED = frozenset({"estimator", "param_distributions", "param_grid"})
+#: Libraries on which rounding and generators depend.
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "torch", "skorch", "diffprivlib")
+#: Name in a fingerprint ↦ why it must be the same, and the remedy.
+REASONS = {
+    **dict.fromkeys((*LIBRARIES, "sklearn_dpsearch", "Python", "processor"), ELSEWHERE),
+    **dict.fromkeys(("X", "y", "X_public", "y_public", "parameters of fit"), OTHER_RECORDS),
+}
+PLAIN = (bool, int, float, str, type(None))
+
+
+def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
+    """Name ↦ digest of a fact that must be the same, and its text for errors."""
+    search, plan = prepared.strategy.search, prepared.plan
+    arguments = {n: v for n, v in search.get_params(deep=False).items() if n not in FREE | COMPARED}
+    if isinstance(arguments.get("random_state"), np.random.RandomState):
+        arguments["random_state"] = "RandomState"  # it changes with use; the entropy drawn from it is kept
+    settings = plan.recipe.settings, plan.final_recipe.settings
+    candidates = [_probed(plan.space), repr(plan.spent.guarantee), *settings, _without_seeds(search.estimator)]
+    X_public, y_public = prepared.public or (None, None)
+    records = {"X": prepared.X, "y": prepared.y, "X_public": X_public, "y_public": y_public}
+    facts = {
+        "candidates, estimator or numbers of records": candidates,
+        **{name: plain_records(name, value) for name, value in records.items()},
+        "parameters of fit": dict(prepared.fit_params),
+    }
+    return {
+        **{name: (version, repr(version)) for name, version in versions().items()},
+        **{name: (digest(name, value), _shown(value)) for name, value in arguments.items()},
+        **{name: (digest(name, value), "") for name, value in facts.items()},
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions and the kind of processor, on which rounding and generators depend."""
+    found = {"sklearn_dpsearch": __version__, "Python": ".".join(platform.python_version_tuple()[:2])}
+    for name in LIBRARIES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return {**found, "processor": platform.machine()}
+
+
+def _digests(fingerprint: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Digests alone: texts for errors may show a seed."""
+    return {name: digest for name, (digest, _) in fingerprint.items()}
+
+
+def _shown(value: Any) -> str:
+    """Text of a value for errors: a short plain value, or its type."""
+    return repr(value) if isinstance(value, PLAIN) and len(repr(value)) < 80 else type(value).__name__
+
+
+def _probed(space: Any) -> list[Any]:
+    """Plain values of a space, and some candidates from it."""
+    drawing = Randomness.following(PROBING).drawing()
+    plain = [
+        {name: [v for v in values if isinstance(v, PLAIN)] for name, values in d.items() if not hasattr(values, "rvs")}
+        for d in space.dictionaries
+    ]
+    return [plain, *(space.draw(drawing) for _ in range(PROBES))]
+
+
+def _without_seeds(estimator: Any) -> Any:
+    """Copy the estimator without generators, which change with use and are replaced in every run."""
+    plain = clone(estimator)
+    forget_seeds(plain)
+    return with_parameters(plain, dict.fromkeys(seed_names(plain)))
+
+
+def digest(name: str, value: Any) -> str:
+    try:
+        return str(joblib.hash(value, hash_name="sha1"))
+    except Exception:
+        pass
+    raise PrivacyError(
+        f"Found {name} ({type(value).__name__}) that cannot be pickled, so that a search with a checkpoint cannot tell "
+        "whether it is the same when it goes on. Give functions and classes that a module defines, or leave "
+        "checkpoint=None."
+    )
+
+
+def plain_records(name: str, value: Any) -> Any:
+    """Records so that every value counts in a digest, and the layout of a data frame's columns in memory does not.
+
+    Raises
+    ------
+    PrivacyError
+        For data sets, of which only a description could be compared.
+    """
+    if isinstance(value, dict):
+        return {part: np.ascontiguousarray(one) for part, one in value.items()}
+    if is_data_set(value):
+        raise PrivacyError(
+            f"Found {name} of type {type(value).__name__} together with checkpoint=; arrays or data frames are needed, "
+            "so that a search that goes on can tell whether its records are the same. Leave checkpoint=None."
+        )
+    if not is_frame(value):
+        return value
+    columns = [(label, column.to_numpy()) for label, column in value.items()]
+    return [np.asarray(value.index), *((label, np.ascontiguousarray(one)) for label, one in columns)]
