@@ -72,8 +72,16 @@ INSIDE_NETS = {
     "torch_settings": set(),
     "records": {"engines", "named_tensors", "randomness", "sampling"},
     "engines": {"named_tensors", "randomness"},
-    "stack": {"records", "engines", "optimizers", "randomness", "sampling", "torch_settings"},
-    "training": {"records", "stack", "engines", "optimizers", "named_tensors", "randomness", "torch_settings"},
+    "stacked_training": {"records", "engines", "optimizers", "randomness", "sampling", "torch_settings"},
+    "training": {
+        "records",
+        "stacked_training",
+        "engines",
+        "optimizers",
+        "named_tensors",
+        "randomness",
+        "torch_settings",
+    },
     "fingerprint": {"engines", "records"},
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.

@@ -37,7 +37,7 @@ MAKE_GENERATORS = {
     "search/_rehearsal.py": "made-up records",
     "audit/auditing.py": "coins of the attacker",
     "audit/one_run.py": "coins of the attacker",
-    "audit/result.py": "coins of the attacker",
+    "audit/audit_result.py": "coins of the attacker",
     "search/_checkpoint.py": "name of a search",
     "nets/estimators/cost.py": "numbers of notes",
 }
@@ -47,7 +47,7 @@ DRAW = {
     "boosting/noise.py": "noise",
     "privacy/mechanisms/array_sampling.py": "noise",
     "privacy/mechanisms/exact_sampling.py": "noise",
-    "boosting/cells.py": "columns of a round, from what is public",
+    "boosting/random_cells.py": "columns of a round, from what is public",
     "nets/engines/engine_choice.py": "made-up records",
 }
 

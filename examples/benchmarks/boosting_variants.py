@@ -28,9 +28,9 @@ from scipy.linalg import toeplitz
 from sklearn.metrics import log_loss, r2_score, roc_auc_score
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from sklearn_dpsearch.boosting.cells import WHOLE, Partition, PartitionDraws, _groups
 from sklearn_dpsearch.boosting.features import Feature
 from sklearn_dpsearch.boosting.noise import HESSIAN_NOISE, squared_distance
+from sklearn_dpsearch.boosting.random_cells import WHOLE, Partition, PartitionDraws, _groups
 from sklearn_dpsearch.boosting.rounds import FIRST_SCALE, PriorScale, sums_of
 
 DELTA = 1e-5

@@ -32,7 +32,7 @@ from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.randomness import Secrets
 from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.sampling import PoissonBatches
-from sklearn_dpsearch.nets.stack import TrainingTask
+from sklearn_dpsearch.nets.stacked_training import TrainingTask
 from sklearn_dpsearch.nets.training import train, train_together
 from sklearn_dpsearch.privacy import DPSGD
 

@@ -23,7 +23,7 @@ from torch import nn
 
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.records import Records
-from sklearn_dpsearch.nets.stack import TrainingTask
+from sklearn_dpsearch.nets.stacked_training import TrainingTask
 from sklearn_dpsearch.nets.training import train
 
 N, LOT, STEPS, RATE, CLASSES = 2000, 128, 10, 0.5, 10

@@ -2,7 +2,7 @@ r"""Published bounds for the best of K runs that are never smaller than those of
 
 PS22: Papernot & Steinke, ICLR 2022. KRW24: Koskela, Redberg & Wang, ICML 2024. f is the generating function of K, λ a
 Rényi order, m = E K, and η, γ are the parameters of the truncated negative binomial distribution. Published bounds that
-are the smallest in some case are in ``sklearn_dpsearch/privacy/selection/published.py``.
+are the smallest in some case are in ``sklearn_dpsearch/privacy/selection/published_bounds.py``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from sklearn_dpsearch.privacy import (
 from sklearn_dpsearch.privacy._types import Array
 from sklearn_dpsearch.privacy.count_distributions.base import Capped
 from sklearn_dpsearch.privacy.count_distributions.negative_binomial import TruncatedNegativeBinomial
-from sklearn_dpsearch.privacy.guarantees.values import ORDERS
-from sklearn_dpsearch.privacy.selection.published import least, renyi_any_distribution, shifted, split
+from sklearn_dpsearch.privacy.guarantees.single_mechanisms import ORDERS
+from sklearn_dpsearch.privacy.selection.published_bounds import least, renyi_any_distribution, shifted, split
 
 Kind = TypeVar("Kind")
 

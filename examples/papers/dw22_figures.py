@@ -18,8 +18,12 @@ import numpy as np
 from _show import Curves, Figure, show
 
 from sklearn_dpsearch.privacy import GumbelNoise, doubling_search
-from sklearn_dpsearch.privacy.mechanisms.doubling_walk import AboveThreshold, DoublingRounds, DoublingSteps
-from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds
+from sklearn_dpsearch.privacy.selection.doubling import (
+    AboveThreshold,
+    DoublingRounds,
+    DoublingSteps,
+    default_max_rounds,
+)
 
 CANDIDATES, LEVELS, WALKS = 100, 100, 40
 ROUND_EPSILONS = (0.02, 0.05, 0.1, 0.2, 0.5)

@@ -33,7 +33,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
 from sklearn_dpsearch.privacy.selection import published
-from sklearn_dpsearch.privacy.selection.published import INTEGER_ORDERS, renyi_all, renyi_rest
+from sklearn_dpsearch.privacy.selection.published_bounds import INTEGER_ORDERS, renyi_all, renyi_rest
 
 DELTA = 1e-5
 RUN = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)

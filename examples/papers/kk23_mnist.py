@@ -36,7 +36,7 @@ from sklearn.model_selection import train_test_split
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.nets import DPMLPClassifier
 from sklearn_dpsearch.privacy import DPSGD, CountDistribution, GaussianDP, Geometric, Guarantee, Poisson, RenyiDP
-from sklearn_dpsearch.privacy.selection.published import INTEGER_ORDERS, renyi_all, renyi_poisson, renyi_rest
+from sklearn_dpsearch.privacy.selection.published_bounds import INTEGER_ORDERS, renyi_all, renyi_poisson, renyi_rest
 
 DELTA, FRACTION, RATE = 1e-5, 0.1, 0.0213
 Records = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]

@@ -6,11 +6,11 @@ from ..privacy import UnknownGuaranteeError
 from .adapter import Adapter, Estimator, PrivateEstimator, ProtocolAdapter, TrainingRun
 from .declared_guarantee import Declared, DeclaredAdapter
 from .diffprivlib import DiffprivlibAdapter
+from .foreign_skorch_nets import SkorchAdapter
 from .interpret import InterpretAdapter
 from .opacus import OpacusAdapter
 from .pipelines import CompositeAdapter
-from .refusals import COUNTERPARTS
-from .skorch_nets import SkorchAdapter
+from .refused_estimators import COUNTERPARTS
 
 __all__ = ["Adapter", "PrivateEstimator", "TrainingRun", "adapter_for", "training_run"]
 

@@ -19,7 +19,7 @@ from .._process import steps_now
 from ..privacy import DPSGD, Guarantee, LeakingEstimatorError, NonPrivate, PrivacyError, calibrate
 from ..privacy._types import Neighboring
 from .adapter import Adapter, Estimator, Names, Parameters, TrainingRun, positive
-from .skorch_nets import SkorchAdapter, is_net_of_others, keep_unfitted, renew
+from .foreign_skorch_nets import SkorchAdapter, is_net_of_others, keep_unfitted, renew
 
 #: Parameters of which a net has one, at least: its noise.
 NOISE = ("noise_multiplier", "target_epsilon")

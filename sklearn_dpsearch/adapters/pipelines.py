@@ -16,7 +16,7 @@ from .._process import contained
 from ..privacy import LeakingEstimatorError, PureDP, UnknownGuaranteeError, compose
 from ..privacy._types import Neighboring
 from .adapter import Adapter, Estimator, ExtrapolationRule, Names, Parameters, TrainingRun
-from .refusals import in_step, learns_without_privacy, together
+from .refused_estimators import in_step, learns_without_privacy, together
 from .sklearn_steps import (
     assumption_of,
     fit_by_parameters,

@@ -5,13 +5,13 @@ fits the event that tells the data sets apart best, and counts this event on the
 coin for each of many canaries, and guesses the coins from one fitted model.
 """
 
+from .audit_result import AuditResult, lower_bound
 from .auditing import audit
 from .bounds import largest_provable_epsilon, runs_needed
-from .events import Event
+from .distinguishing_events import Event
 from .neighbours import Neighbours, worst_case
 from .one_run import OneRunResult, audit_one_run
 from .replay import ReplayResult, replay
-from .result import AuditResult, lower_bound
 from .right_guesses import epsilon_of_guesses
 
 __all__ = [

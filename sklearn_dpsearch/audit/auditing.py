@@ -22,10 +22,10 @@ from ..privacy.spent import PrivacySpent
 from ..search import NoModelError, private_process
 from ..search._rehearsal import in_the_open
 from ..search.execution.clusters import Workplace, workplace
-from .claims import claim_about, smallest
-from .events import FAILED, Everything, Statistic, has_failed
+from .audit_result import AuditResult, check_levels, check_runs, lower_bound
+from .distinguishing_events import FAILED, Everything, Statistic, has_failed
 from .neighbours import Dataset, Neighbours, worst_case
-from .result import AuditResult, check_levels, check_runs, lower_bound
+from .stated_guarantees import claim_about, smallest
 
 Seed = np.random.SeedSequence
 

@@ -21,10 +21,10 @@ from ..privacy._checks import require
 from ..privacy._types import Array, Neighboring
 from ..privacy.spent import PrivacySpent
 from ..search._rehearsal import in_the_open
+from .audit_result import check_levels, in_words, notes_of
 from .auditing import fresh, statement_of, without_seeds
-from .claims import claim_about, smallest, stated_curve
-from .result import check_levels, in_words, notes_of
 from .right_guesses import Guesses
+from .stated_guarantees import claim_about, smallest, stated_curve
 
 #: Fitted model, canaries, their targets ↦ one number for each canary; the larger, the likelier it was a record.
 CanaryScore = Callable[[Any, Array, Array | None], Any]

@@ -17,8 +17,8 @@ import numpy as np
 
 from ..privacy._checks import require
 from ..privacy._types import Array
-from ..privacy.numerics.inversion import Turn, bracket, geometric, narrowed, within
-from .result import check_levels
+from ..privacy.numerics.arithmetic import Turn, bracket, geometric, narrowed, within
+from .audit_result import check_levels
 
 #: Relative error of a bound, which is rounded down.
 EXACTLY = 1e-4

@@ -23,6 +23,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._process import in_fixed_words, steps_now
+from ..boosting import capacity
 from ..data.columns import names_of
 from ..data.labels import check_kind, label_kind, targets_in
 from ..data.persons import persons_in
@@ -34,14 +35,13 @@ from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.mechanisms.array_sampling import RandomBytes
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.content import up
-from . import capacity
-from .cells import WHOLE, Partition, PartitionDraws
 from .effect_curves import Round, curve
 from .features import BLOCK, CodedColumns, Feature
 from .losses import Array, Loss, SoftmaxLoss
 from .noise import STATED_DELTA, TARGETS, UNIT, CalibratedModel, NoisySums, noise_scale, squared_distance
 from .partitions import is_partitioned, partitioned
 from .public_start import ToOutputs, check_init, outputs_of
+from .random_cells import WHOLE, Partition, PartitionDraws
 from .rounds import EVERY, WAYS, PublicLine, RecordSums, TrainingRecords, between, boost, outputs_after, started
 
 #: Accepted seeds; None: the operating system.

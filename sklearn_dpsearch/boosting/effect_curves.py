@@ -9,9 +9,9 @@ import numpy as np
 
 from ..preprocessing import ColumnShape
 from ..preprocessing.columns import CurvePoints, shape_of
-from .cells import Partition
 from .features import CodedValues
 from .losses import Array
+from .random_cells import Partition
 
 
 class Round(NamedTuple):

@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..preprocessing.columns import Choice, Column
 from ..preprocessing.ranges import NumberRange
 from .base import GradientBoosting
-from .cells import Partition
 from .estimators import DPGradientBoostingClassifier
 from .losses import Array
+from .random_cells import Partition
 
 #: Name, type and further shape of an answer.
 Answer: TypeAlias = tuple[str, int, list[int]]

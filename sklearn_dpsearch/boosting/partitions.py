@@ -28,8 +28,8 @@ from ..data.labels import as_array, column_of, numbers_of
 from ..data.persons import NAMELESS, different_names, missing_among
 from ..errors import PrivacyError, not_once
 from ..preprocessing.ranges import NumberRange
-from .cells import Partition
 from .losses import Array, Loss
+from .random_cells import Partition
 from .rounds import TrainingRecords
 
 #: Name of a method of ``TrainingRecords``, and its arguments.

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
 from ..data.persons import PersonCodes, number_of_persons
-from .cells import WHOLE, CellNumbers, Partition, PartitionDraws
 from .features import Codes
 from .losses import Array, Derivatives, Loss
 from .noise import HESSIAN_NOISE, UNIT, bounded, squared_distance, squares, sums_of, whole
+from .random_cells import WHOLE, CellNumbers, Partition, PartitionDraws
 
 #: Records in the processor's cache at once.
 BLOCK = 2**14

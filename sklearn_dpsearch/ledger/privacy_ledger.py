@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from .._version import __version__
+from ..ledger import ledger_file
 from ..privacy import BudgetExceededError, Guarantee, PrivacyError
 from ..privacy._checks import check_kind, check_neighboring, plain_number, require
 from ..privacy._types import Neighboring
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.content import up
-from . import ledger_file
 from .entry import (
     BY_HAND,
     Entry,

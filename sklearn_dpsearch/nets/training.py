@@ -17,7 +17,7 @@ from .engines.per_sample import OpacusEngine
 from .named_tensors import name_of
 from .randomness import global_torch_seed
 from .records import Records
-from .stack import Stack, TrainingTask
+from .stacked_training import Stack, TrainingTask
 from .torch_settings import exactly
 
 #: Most bytes that a stack uses in a step. More would not fit into a CPU's caches, and a stack would be slower than its

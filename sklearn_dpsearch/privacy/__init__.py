@@ -8,7 +8,7 @@ The rooms, from the top down; each imports only from those below it:
 - ``guarantees``: guarantees, their composition, and the tightest of several bounds;
 - ``count_distributions``: distributions of the number of runs K, and drawing from them;
 - ``mechanisms``: noise and coins, drawn exactly;
-- ``numerics``: privacy losses, exact numbers, inversion: arithmetic that only ever overstates.
+- ``numerics``: privacy losses, exact numbers, bisection: arithmetic that only ever overstates.
 """
 
 from ..errors import (
@@ -27,9 +27,9 @@ from .count_distributions.distributions import Binomial, Fixed, FromPMF, Poisson
 from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
 from .guarantees.base import Guarantee, from_dict
 from .guarantees.composition import compose, envelope, mixture
+from .guarantees.neighboring_relations import as_replace_one, as_zero_out, for_group
 from .guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
-from .guarantees.relations import as_replace_one, as_zero_out, for_group
-from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
+from .guarantees.single_mechanisms import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
 from .selection.best_of import best_of
 from .selection.doubling import doubling_search
 from .selection.noisy_max import GumbelNoise, noisy_max

@@ -12,7 +12,7 @@ from .count_distributions.distributions import Fixed, Poisson
 from .count_distributions.negative_binomial import Geometric, Logarithmic
 from .guarantees.base import Guarantee
 from .guarantees.pure import PureDP
-from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP
+from .guarantees.single_mechanisms import DPSGD, ZCDP, ApproxDP, GaussianDP
 from .selection.best_of import best_of
 from .selection.witness import witness_epsilon
 from .statement.content import up

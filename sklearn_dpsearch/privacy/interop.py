@@ -17,7 +17,7 @@ from .count_distributions.negative_binomial import Geometric, Logarithmic, Negat
 from .guarantees.base import Guarantee
 from .guarantees.composition import compose
 from .guarantees.pure import LaplaceDP, PureDP
-from .guarantees.values import DPSGD, GaussianDP, NonPrivate
+from .guarantees.single_mechanisms import DPSGD, GaussianDP, NonPrivate
 from .numerics.arithmetic import float_above
 from .selection.best_of import best_of
 from .selection.subset import subset_then_train

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import PrivacyError
 from ._types import Neighboring
 from .guarantees.base import Guarantee, Statement
-from .guarantees.relations import for_group
+from .guarantees.neighboring_relations import for_group
 from .statement.content import Release, plain, short_up, up
 from .statement.report import Report
 from .statement.sections import budget_in_words, content_of, risk_in_words, theorem

@@ -18,10 +18,10 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
 from .._process import public_records
-from .._process.progress import planning, speaking
+from .._process.containment import planning, speaking
 from .._site import linked
 from ..adapters.declared_guarantee import Declared
-from ..adapters.refusals import together
+from ..adapters.refused_estimators import together
 from ..data.columns import is_of_dask
 from ..data.persons import number_of_persons, persons_in
 from ..ledger import PrivacyLedger
@@ -30,7 +30,7 @@ from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..privacy.statement.content import short_up, up
 from ..scoring import PrivateScorer
-from . import private_process
+from ..search import private_process
 from ._checkpoint import starting
 from ._delegation import ReleasedModel
 from ._html_repr import ShownInNotebooks

@@ -25,7 +25,7 @@ from .._version import __version__
 from ..adapters.seeds import forget_seeds, seed_names
 from ..data.columns import is_data_set, is_frame
 from ..privacy import PrivacyError
-from . import _checkpoint_folder as folder
+from ..search import _checkpoint_folder as folder
 from ._checkpoint_folder import RELEASE, STATE, FileOfSearch
 from ._records import with_parameters
 from .execution.job import NOTHING, Finished, NoModelError

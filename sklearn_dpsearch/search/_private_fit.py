@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .._process.progress import Progress
+from .._process.containment import Progress
 from ..data.persons import PersonCodes
-from . import private_process
+from ..search import private_process
 from ._partitions import PartitionedTable
 from ._persons import in_records
 from ._strategy import Strategy

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._process import public_records, rehearsing
-from . import private_process
+from ..search import private_process
 from ._private_fit import PrivateFit
 from ._records import columns_read, n_records
 from ._strategy import Strategy, drawn_candidates

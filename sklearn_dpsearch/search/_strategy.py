@@ -9,9 +9,9 @@ from typing import Any
 
 from sklearn.metrics import check_scoring
 
-from .._process.progress import Progress
+from .._process.containment import Progress
 from ..adapters import Adapter, adapter_for
-from ..adapters.refusals import refuse_steps
+from ..adapters.refused_estimators import refuse_steps
 from ..privacy import Guarantee, PrivacyError, compose
 from ..privacy._checks import cached_property
 from ..privacy.spent import Component

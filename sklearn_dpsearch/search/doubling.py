@@ -16,14 +16,13 @@ from typing import Any, Literal, TypeAlias
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
-from .._process.progress import Progress
+from .._process.containment import Progress
 from ..privacy import Guarantee, PrivacyError, calibrate, doubling_search
 from ..privacy._types import Neighboring
-from ..privacy.mechanisms.doubling_walk import AboveThreshold, DoublingRounds, DoublingSteps
 from ..privacy.mechanisms.exact_sampling import IntegerSource
-from ..privacy.selection.doubling import default_max_rounds
+from ..privacy.selection.doubling import AboveThreshold, DoublingRounds, DoublingSteps, default_max_rounds
 from ..privacy.spent import Component
-from . import private_process
+from ..search import private_process
 from ._private_fit import PrivateFit, release_of
 from ._types import Candidate, Distributions, Parameters
 from .execution.job import Job, Outcome

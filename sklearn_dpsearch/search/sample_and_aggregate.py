@@ -18,11 +18,11 @@ import numpy as np
 from sklearn.base import clone
 
 from .._process import reseed
-from .._process.progress import SILENT, Progress
+from .._process.containment import SILENT, Progress
 from ..privacy import Guarantee, PrivacyError
 from ..privacy.mechanisms.array_sampling import RandomBytes, uniform_integers
 from ..scoring.validation import Fold, PublicValidation, all_numbers, kind_of_numbers
-from . import private_process
+from ..search import private_process
 from ._records import n_records, take, with_parameters
 from ._strategy import Strategy, checked_candidates
 from ._types import Candidate, Distributions, Parameters, Scorer, Seed

@@ -23,17 +23,11 @@ from torch import nn
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch._process import rehearsing, reseed
 from sklearn_dpsearch.adapters import adapter_for, training_run
+from sklearn_dpsearch.adapters.foreign_skorch_nets import SkorchAdapter, holds_data
 from sklearn_dpsearch.adapters.opacus import OpacusAdapter, OpacusPlan, history_of, plan_of
-from sklearn_dpsearch.adapters.skorch_nets import SkorchAdapter, holds_data
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    Fixed,
-    LeakingEstimatorError,
-    PrivacyError,
-    UnknownGuaranteeError,
-)
+from sklearn_dpsearch.privacy import DPSGD, Fixed, LeakingEstimatorError, PrivacyError, UnknownGuaranteeError
 
-from . import opacus_nets as nets
+from ..adapters import opacus_nets as nets
 from .opacus_nets import blobs, net
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Opacus's own

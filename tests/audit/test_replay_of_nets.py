@@ -17,7 +17,7 @@ from sklearn_dpsearch.nets import (
     DPTabularClassifier,
     DPTabularEnsembleClassifier,
 )
-from sklearn_dpsearch.nets.stack import Stack
+from sklearn_dpsearch.nets.stacked_training import Stack
 
 BUDGET = {"target_epsilon": 1.0, "target_delta": 1e-4}
 SCHEMA = {"age": (0, 100), "job": ["clerk", "nurse"]}

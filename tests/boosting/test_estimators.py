@@ -14,8 +14,8 @@ from sklearn.exceptions import NotFittedError
 
 from sklearn_dpsearch import PrivacyError
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base
-from sklearn_dpsearch.boosting.cells import EXPLORING, WHOLE
 from sklearn_dpsearch.boosting.noise import squared_distance
+from sklearn_dpsearch.boosting.random_cells import EXPLORING, WHOLE
 from sklearn_dpsearch.data.rows import ChosenRows
 from sklearn_dpsearch.privacy import GaussianDP
 

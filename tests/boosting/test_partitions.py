@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.boosting.cells import WHOLE
 from sklearn_dpsearch.boosting.partitions import Kept, PartitionedRecords, Reading, is_partitioned
+from sklearn_dpsearch.boosting.random_cells import WHOLE
 from sklearn_dpsearch.privacy import PrivacyError
 
 from ..clusters import told_by

@@ -7,10 +7,10 @@ import pytest
 
 from sklearn_dpsearch.boosting import rounds
 from sklearn_dpsearch.boosting.capacity import groups_of
-from sklearn_dpsearch.boosting.cells import WHOLE, PartitionDraws
 from sklearn_dpsearch.boosting.features import CodedColumns
 from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
 from sklearn_dpsearch.boosting.noise import UNIT, NoisySums, squared_distance
+from sklearn_dpsearch.boosting.random_cells import WHOLE, PartitionDraws
 from sklearn_dpsearch.boosting.rounds import (
     FIRST_SCALE,
     LEAST_SCALE,

@@ -14,7 +14,7 @@ MUTANTS = {
     ),
     "statements of another relation": Mutant(
         mistake="An audit under one neighbouring relation refutes what a fitted model states under another one.",
-        file="audit/claims.py",
+        file="audit/stated_guarantees.py",
         old="stated = [one.guarantee for one in spent if one.neighboring == planned.neighboring]",
         new="stated = [one.guarantee for one in spent]",
         tests=("audit/test_one_run.py::test_what_a_fitted_model_states_counts_under_its_own_relation_alone",),
@@ -56,7 +56,7 @@ MUTANTS = {
     ),
     "a blank record in one part only": Mutant(
         mistake="The relation of a composition is replaced, and that of its parts is not.",
-        file="privacy/guarantees/relations.py",
+        file="privacy/guarantees/neighboring_relations.py",
         old='if isinstance(value, tuple) and not hasattr(value, "_fields"):',
         new="if False:",
         tests=("privacy/guarantees/test_blank_record.py::test_a_blank_record_costs_what_a_missing_one_does",),
@@ -80,7 +80,7 @@ MUTANTS = {
     ),
     "profiles compared without their pairs": Mutant(
         mistake="Two profiles with one function and different loss distributions are equal, and share cached answers.",
-        file="privacy/guarantees/values.py",
+        file="privacy/guarantees/single_mechanisms.py",
         old="given_pair: DominatingPair | None = field(default=None, repr=False)",
         new="given_pair: DominatingPair | None = field(default=None, repr=False, compare=False)",
         tests=("privacy/guarantees/test_building.py::test_one_function_over_two_pairs_makes_two_guarantees",),
@@ -194,7 +194,9 @@ MUTANTS = {
         file="privacy/guarantees/base.py",
         old="if value < 0), default=largest)",
         new="if value < 1e-7), default=largest)",
-        tests=("privacy/guarantees/test_values.py::test_delta_at_the_stated_epsilon_is_at_most_the_stated_delta",),
+        tests=(
+            "privacy/guarantees/test_single_mechanisms.py::test_delta_at_the_stated_epsilon_is_at_most_the_stated_delta",
+        ),
     ),
     "budget exceeded by calibration": Mutant(
         mistake="Calibration returns the parameter that just misses the target.",
@@ -259,42 +261,50 @@ MUTANTS = {
     ),
     "a bad slope kept": Mutant(
         mistake="Prices whose slope gains nothing stay, so that the bound rises a hundredfold between two places.",
-        file="privacy/selection/prices.py",
+        file="privacy/selection/prices_on_places.py",
         old="if found > NOTHING * unpriced:",
         new="if False:",
-        tests=("privacy/selection/test_prices.py::test_a_slope_that_gains_nothing_is_replaced_by_the_one_before",),
+        tests=(
+            "privacy/selection/test_prices_on_places.py::test_a_slope_that_gains_nothing_is_replaced_by_the_one_before",
+        ),
     ),
     "prices that are not paid": Mutant(
         mistake="What outcomes gain is lowered by the price of their place, and the price is not added.",
-        file="privacy/selection/prices.py",
+        file="privacy/selection/prices_on_places.py",
         old="    found = (sum(way.paid for way in ways) + float(room.masses @ left)) * (1.0 + SLACK)\n",
         new="    found = float(room.masses @ left) * (1.0 + SLACK)\n",
-        tests=("privacy/selection/test_prices.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",),
+        tests=(
+            "privacy/selection/test_prices_on_places.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",
+        ),
     ),
     "prices below zero": Mutant(
         mistake="Prices are refunds where those above gain less.",
-        file="privacy/selection/prices.py",
+        file="privacy/selection/prices_on_places.py",
         old="        found[i] = total = max(total + step, 0.0)\n",
         new="        found[i] = total = total + step - 1e-3\n",
-        tests=("privacy/selection/test_prices.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",),
+        tests=(
+            "privacy/selection/test_prices_on_places.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",
+        ),
     ),
     "prices over half the width": Mutant(
         mistake="What is paid is added up over half the room and half the quantiles.",
-        file="privacy/selection/prices.py",
+        file="privacy/selection/prices_on_places.py",
         old="    return float(np.sum(0.5 * (prices[1:] + prices[:-1])",
         new="    return float(np.sum(0.25 * (prices[1:] + prices[:-1])",
-        tests=("privacy/selection/test_prices.py::test_bound_by_any_prices_is_never_below_the_exact_loss",),
+        tests=("privacy/selection/test_prices_on_places.py::test_bound_by_any_prices_is_never_below_the_exact_loss",),
     ),
     "room above the region": Mutant(
         mistake="Outcomes of low likelihood ratio below a place are not counted: less seems to be below than may be.",
-        file="privacy/selection/prices.py",
+        file="privacy/selection/prices_on_places.py",
         old="        return (low + float(self.ground.pld.minus_infinity or 0.0)) * (1.0 + ROUNDING) + 1e-15\n",
         new="        return 0.5 * low\n",
-        tests=("privacy/selection/test_prices.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",),
+        tests=(
+            "privacy/selection/test_prices_on_places.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",
+        ),
     ),
     "delta forgotten": Mutant(
         mistake="An (ε, δ) guarantee is treated as if it were ε-DP.",
-        file="privacy/guarantees/values.py",
+        file="privacy/guarantees/single_mechanisms.py",
         old="return symmetric(basic_mechanisms.randomized_response(self.epsilon, self.delta))",
         new="return symmetric(basic_mechanisms.randomized_response(self.epsilon, 0.0))",
         tests=(
@@ -303,14 +313,14 @@ MUTANTS = {
     ),
     "two steps added up": Mutant(
         mistake="A guarantee is carried over to changed records by δ(ε₁) + δ(ε₂), without the factor e^ε₁.",
-        file="privacy/guarantees/relations.py",
+        file="privacy/guarantees/neighboring_relations.py",
         old="np.exp(first) * pair.added.delta_at(",
         new="1.0 * pair.added.delta_at(",
         tests=("privacy/guarantees/test_changed_record.py::test_changing_a_record_never_shows_more_than_two_steps_do",),
     ),
     "a bound taken apart": Mutant(
         mistake="The parts of a composition are carried over to changed records one by one, though it is only a bound.",
-        file="privacy/guarantees/relations.py",
+        file="privacy/guarantees/neighboring_relations.py",
         old="if type(found) is Composition and all(type(part) is DPSGD for part in found.parts):",
         new="if type(found) is Composition:",
         tests=("privacy/guarantees/test_changed_record.py::test_a_gaussian_target_is_carried_over_as_a_whole",),
@@ -324,17 +334,19 @@ MUTANTS = {
     ),
     "add/remove under replace-one": Mutant(
         mistake="DP-SGD's add/remove bound is reported for a changed record.",
-        file="privacy/guarantees/values.py",
+        file="privacy/guarantees/single_mechanisms.py",
         old='int(self.steps), self.neighboring == "replace_one"',
         new="int(self.steps), False",
         tests=("privacy/numerics/test_basic_mechanisms.py::test_replaced_record_costs_about_twice_an_added_one",),
     ),
     "Rényi curve under replace-one": Mutant(
         mistake="The Rényi curve of the sampled Gaussian for an added record is used for a changed one.",
-        file="privacy/guarantees/values.py",
+        file="privacy/guarantees/single_mechanisms.py",
         old='return self.neighboring != "replace_one"',
         new="return True",
-        tests=("privacy/guarantees/test_values.py::test_renyi_curve_grows_with_its_order_and_bounds_the_profile",),
+        tests=(
+            "privacy/guarantees/test_single_mechanisms.py::test_renyi_curve_grows_with_its_order_and_bounds_the_profile",
+        ),
     ),
     "DP-SGD in one direction": Mutant(
         mistake="The record is only ever removed, never added.",
@@ -389,14 +401,14 @@ MUTANTS = {
     ),
     "δ not multiplied": Mutant(
         mistake="The binomial bound's δ is one run's, not the mean number of runs times it.",
-        file="privacy/selection/published.py",
+        file="privacy/selection/published_bounds.py",
         old="shifted(one_run, distribution.mean * scale, smallest)",
         new="shifted(one_run, 1.0, smallest)",
         tests=("privacy/selection/test_best_of_published.py::test_corollary_5_8_is_the_limit_of_theorem_5_7",),
     ),
     "the term m·δ̂ left out": Mutant(
         mistake="Papernot & Steinke's Theorem 6 without its term m·δ̂.",
-        file="privacy/selection/published.py",
+        file="privacy/selection/published_bounds.py",
         old="one_run.renyi(orders) + distribution.mean * delta + np.log(",
         new="one_run.renyi(orders) + np.log(",
         tests=("privacy/selection/test_best_of_published.py::test_theorem_6_agrees_with_dp_accounting_at_every_order",),
@@ -537,14 +549,14 @@ MUTANTS = {
     ),
     "threshold without noise": Mutant(
         mistake="The threshold of the sparse vector technique is compared as it is.",
-        file="privacy/mechanisms/doubling_walk.py",
+        file="privacy/selection/doubling.py",
         old="reached = ceil(fraction(threshold) / self.grid) + noise\n",
         new="reached = ceil(fraction(threshold) / self.grid)\n",
         tests=("privacy/mechanisms/test_above_threshold.py::test_rounds_follow_the_enumerated_distribution",),
     ),
     "half the noise on candidates": Mutant(
         mistake="Candidates of a sparse-vector round get noise for half their sensitivity.",
-        file="privacy/mechanisms/doubling_walk.py",
+        file="privacy/selection/doubling.py",
         old="drawn = discrete_laplace(4 * self.steps / self.round_epsilon, bits)",
         new="drawn = discrete_laplace(2 * self.steps / self.round_epsilon, bits)",
         tests=("privacy/mechanisms/test_above_threshold.py::test_rounds_follow_the_enumerated_distribution",),
@@ -590,7 +602,7 @@ MUTANTS = {
     ),
     "the attack chosen on the runs that count": Mutant(
         mistake="An audit picks its event on the same runs that it counts.",
-        file="audit/result.py",
+        file="audit/audit_result.py",
         old="return table.rows(order[:half]), table.rows(order[half:])",
         new="return table.rows(order[half:]), table.rows(order[half:])",
         tests=("audit/test_lower_bound.py::test_the_choice_of_the_event_does_not_see_the_runs_that_count",),
@@ -625,21 +637,21 @@ MUTANTS = {
     ),
     "group privacy with m times delta": Mutant(
         mistake="For a person with m records δ is multiplied by m, without the factors e^{iε}.",
-        file="privacy/guarantees/relations.py",
+        file="privacy/guarantees/neighboring_relations.py",
         old="growth = np.expm1(self.records * step) / np.expm1(step)",
         new="growth = self.records",
         tests=("privacy/guarantees/test_group.py::test_an_epsilon_and_a_delta_grow_as_published",),
     ),
     "odd record forgotten": Mutant(
         mistake="A chain of 2h + 1 neighbours is accounted as one of 2h.",
-        file="privacy/guarantees/relations.py",
+        file="privacy/guarantees/neighboring_relations.py",
         old="return both if steps % 2 == 0 else joined(both, pair)",
         new="return both",
         tests=("privacy/guarantees/test_group.py::test_the_bound_is_reached_by_a_gaussian_chain",),
     ),
     "rho multiplied by m": Mutant(
         mistake="Zero-concentrated privacy of a person with m records is taken as m·ρ in the place of m²·ρ.",
-        file="privacy/guarantees/relations.py",
+        file="privacy/guarantees/neighboring_relations.py",
         old='ZCDP: ("rho", 2),',
         new='ZCDP: ("rho", 1),',
         tests=("privacy/guarantees/test_group.py::test_pure_guarantees_are_multiplied_and_never_rounded_down",),
@@ -653,7 +665,7 @@ MUTANTS = {
     ),
     "one direction read for both": Mutant(
         mistake="Loss distributions are read from a dictionary as if both orders of the neighbours had the same one.",
-        file="privacy/guarantees/values.py",
+        file="privacy/guarantees/single_mechanisms.py",
         old="removed if added is None else added",
         new="removed",
         tests=("privacy/test_dictionaries.py::test_both_directions_of_a_loss_distribution_come_back",),

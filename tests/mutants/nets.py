@@ -33,21 +33,21 @@ MUTANTS = {
     ),
     "noise without the clipping norm": Mutant(
         mistake="Noise is not scaled with the clipping norm.",
-        file="nets/stack.py",
+        file="nets/stacked_training.py",
         old="return task.noise_multiplier * task.max_grad_norm * rounding",
         new="return task.noise_multiplier * rounding",
-        tests=("nets/test_stack.py::test_noise_of_an_update_has_the_stated_variance",),
+        tests=("nets/test_stacked_training.py::test_noise_of_an_update_has_the_stated_variance",),
     ),
     "half the noise": Mutant(
         mistake="Noise of half the scale.",
-        file="nets/stack.py",
+        file="nets/stacked_training.py",
         old="return task.noise_multiplier * task.max_grad_norm * rounding",
         new="return 0.5 * task.noise_multiplier * task.max_grad_norm * rounding",
-        tests=("nets/test_stack.py::test_noise_of_an_update_has_the_stated_variance",),
+        tests=("nets/test_stacked_training.py::test_noise_of_an_update_has_the_stated_variance",),
     ),
     "actual batch size": Mutant(
         mistake="The noisy sum is divided by the number of records that happen to be in the batch.",
-        file="nets/stack.py",
+        file="nets/stacked_training.py",
         old="self.gradients.copy_(self.sums).div_(self.divisors)",
         new=(
             "actual = (batches < len(self.records)).sum(1, keepdim=True)\n"
@@ -57,7 +57,7 @@ MUTANTS = {
     ),
     "batches cut off": Mutant(
         mistake="Of a batch that is too large for the memory only the first chunk is used.",
-        file="nets/stack.py",
+        file="nets/stacked_training.py",
         old="batches.split(self.width, dim=1):",
         new="batches.split(self.width, dim=1)[:1]:",
         tests=("nets/test_training.py::test_memory_for_few_records_changes_nothing",),
@@ -70,7 +70,7 @@ MUTANTS = {
             "        if row.data_ptr() == out.data_ptr():\n            source.normals(row, scale)\n"
             "        else:\n            row.copy_(out[0] * (scale / scales[0]))\n"
         ),
-        tests=("nets/test_stack.py::test_nets_of_a_stack_have_noise_independent_of_each_other",),
+        tests=("nets/test_stacked_training.py::test_nets_of_a_stack_have_noise_independent_of_each_other",),
     ),
     "same noise every time": Mutant(
         mistake="Without a seed, batches and noise start from a constant.",
@@ -104,14 +104,14 @@ MUTANTS = {
     ),
     "rows of the batch alone": Mutant(
         mistake="A batch has as many rows as records: the shape tells whether one more was drawn.",
-        file="nets/stack.py",
+        file="nets/stacked_training.py",
         old="        for chunk in batches.split(self.width, dim=1):\n            self._add(chunk)\n",
         new=(
             "        least = int((batches < len(self.records)).sum(1).max())\n"
             "        for chunk in batches.sort(dim=1).values[:, : max(least, 1)].split(self.width, dim=1):\n"
             "            self._add(chunk)\n"
         ),
-        tests=("nets/test_stack.py::test_every_batch_has_the_same_number_of_rows_whoever_was_drawn",),
+        tests=("nets/test_stacked_training.py::test_every_batch_has_the_same_number_of_rows_whoever_was_drawn",),
     ),
     "large batches cut": Mutant(
         mistake="Of a batch with more records than rows the first ones are taken.",
@@ -125,7 +125,7 @@ MUTANTS = {
     ),
     "places of a secret subset counted": Mutant(
         mistake="A net in a subset search draws its batches from the records of the subset, whose number is secret.",
-        file="nets/stack.py",
+        file="nets/stacked_training.py",
         old="task.places or records.units)",
         new="records.units)",
         tests=("search/test_subset_search.py::test_no_shape_in_a_net_tells_how_many_records_are_in_the_subset",),
@@ -200,21 +200,21 @@ MUTANTS = {
     ),
     "operations across the records": Mutant(
         mistake="A maximum, a mean or a selection over the batch counts as acting on each record alone.",
-        file="nets/engines/rules.py",
+        file="nets/engines/operation_rules.py",
         old="    needs(dim % rank != 0, ",
         new="    needs(True, ",
         tests=("nets/engines/test_operations.py::test_operations_across_records_are_refused",),
     ),
     "an index among the records": Mutant(
         mistake="Of sequences whose steps come first, and records second, a part is cut out over the records.",
-        file="nets/engines/rules.py",
+        file="nets/engines/operation_rules.py",
         old='        needs(type(index) is int, "an index over the records")\n',
         new="",
         tests=("nets/engines/test_operations.py::test_operations_across_records_are_refused",),
     ),
     "altered layers": Mutant(
         mistake="A layer of PyTorch with a method that was put into its class is run on whole batches.",
-        file="nets/engines/refusals.py",
+        file="nets/engines/refused_modules.py",
         old=" or _is_patched(type(layer))\n",
         new="\n",
         tests=("nets/engines/test_engine_choice.py::test_an_altered_layer_that_mixes_records_sees_one_at_a_time",),
@@ -288,7 +288,7 @@ MUTANTS = {
     ),
     "batch normalisation in training": Mutant(
         mistake="Batch normalisation that is not in evaluation mode counts as frozen.",
-        file="nets/engines/refusals.py",
+        file="nets/engines/refused_modules.py",
         old="    fixed = type(layer) in BATCH_NORMS and not layer.training and not altered(layer)\n",
         new="    fixed = type(layer) in BATCH_NORMS\n",
         tests=("nets/engines/test_engine_choice.py::test_batch_normalisation_with_statistics_of_the_batch_is_refused",),
@@ -309,7 +309,7 @@ MUTANTS = {
     ),
     "each record of a person is drawn": Mutant(
         mistake="With groups records are drawn each by itself: a person with many moves a sum by many clipping norms.",
-        file="nets/stack.py",
+        file="nets/stacked_training.py",
         old="    return drawn if records.persons is None else PersonBatches(drawn, records.persons, own.turns)\n",
         new="    return PoissonBatches(own.coins, own.rows, task.sample_rate, len(records))\n",
         tests=("nets/test_persons.py::test_replacing_a_whole_person_moves_a_step_by_two_norms_at_most",),

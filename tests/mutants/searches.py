@@ -478,7 +478,7 @@ MUTANTS = {
     ),
     "an undeclared label is the first class": Mutant(
         mistake="A net trains on a record whose label was not declared, as if its label were the first class.",
-        file="nets/stack.py",
+        file="nets/stacked_training.py",
         old="bounds, targets = bounds * (targets >= 0), targets.clamp(min=0)",
         new="targets = targets.clamp(min=0)",
         tests=(
@@ -636,7 +636,7 @@ MUTANTS = {
     ),
     "threshold noise reused": Mutant(
         mistake="One draw of the threshold's noise for the whole walk, charged as fresh ones.",
-        file="privacy/mechanisms/doubling_walk.py",
+        file="privacy/selection/doubling.py",
         old='self._noise = question.draw_threshold_noise(bits) if threshold_noise == "once" else None',
         new="self._noise = question.draw_threshold_noise(bits)",
         tests=("search/test_threshold_search.py::test_every_round_draws_its_threshold_anew_unless_it_is_drawn_once",),
@@ -878,7 +878,7 @@ MUTANTS = {
     ),
     "times that last": Mutant(
         mistake="A log file keeps how long the private runs took.",
-        file="_process/progress.py",
+        file="_process/containment.py",
         old='print(f"[{work}] {stage.text}{count}", ',
         new='print(f"[{work}] {stage.text}{count} [0:{time.monotonic() % 60:02.0f}]", ',
         tests=("search/test_progress.py::test_no_time_lasts_where_private_work_took_it",),

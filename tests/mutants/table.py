@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from . import accountant, boosting, ledger, nets, searches
+from ..mutants import accountant, boosting, ledger, nets, searches
 from .mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = tuple(

@@ -18,12 +18,12 @@ import torch
 from torch import nn
 
 from sklearn_dpsearch.audit import lower_bound
-from sklearn_dpsearch.nets import stack
+from sklearn_dpsearch.nets import stacked_training as stack
 from sklearn_dpsearch.nets.engines import linear
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.sampling import PoissonBatches
-from sklearn_dpsearch.nets.stack import Stack, TrainingTask
+from sklearn_dpsearch.nets.stacked_training import Stack, TrainingTask
 from sklearn_dpsearch.nets.training import train_together
 from sklearn_dpsearch.privacy import DPSGD
 

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 from sklearn_dpsearch.nets import randomness
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.records import Records
-from sklearn_dpsearch.nets.stack import Stack
+from sklearn_dpsearch.nets.stacked_training import Stack
 from sklearn_dpsearch.nets.torch_settings import device_of
 
 from .toys import Residual, mlp, rule, traced, training

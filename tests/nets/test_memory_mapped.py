@@ -15,7 +15,7 @@ from sklearn_dpsearch.nets import (
     DPNeuralNetRegressor,
 )
 from sklearn_dpsearch.nets import records as training_records
-from sklearn_dpsearch.nets.stack import Stack
+from sklearn_dpsearch.nets.stacked_training import Stack
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (3000, 5))

@@ -9,7 +9,7 @@ pytest.importorskip("skorch")
 import torch
 
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier
-from sklearn_dpsearch.nets.stack import Stack
+from sklearn_dpsearch.nets.stacked_training import Stack
 
 from .toys import flat, table
 

@@ -14,7 +14,7 @@ from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.randomness import global_torch_seed
 from sklearn_dpsearch.nets.records import Records
-from sklearn_dpsearch.nets.stack import TrainingTask
+from sklearn_dpsearch.nets.stacked_training import TrainingTask
 from sklearn_dpsearch.nets.training import train
 
 CPU = torch.device("cpu")

@@ -26,7 +26,7 @@ from sklearn_dpsearch.privacy import (
     compose,
     witness_epsilon,
 )
-from sklearn_dpsearch.privacy.guarantees.values import ORDERS
+from sklearn_dpsearch.privacy.guarantees.single_mechanisms import ORDERS
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
 
 DELTAS = (1e-5, 1e-8, 1e-10, 1e-12)

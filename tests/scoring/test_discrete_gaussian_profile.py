@@ -9,13 +9,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_mechanism
 
 from sklearn_dpsearch.privacy import GaussianDP
-from sklearn_dpsearch.scoring.noise import (
-    LARGEST_SUM,
-    _integrated,
-    _summed,
-    shifted_profile,
-    upper_tail,
-)
+from sklearn_dpsearch.scoring.noise import LARGEST_SUM, _integrated, _summed, shifted_profile, upper_tail
 
 from .distributions import EPSILONS, gaussian_masses, hockey_stick, moved
 

@@ -10,24 +10,10 @@ from joblib import parallel_config
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline
 
-from sklearn_dpsearch import (
-    Doubling,
-    DPGridSearchCV,
-    DPRandomSearchCV,
-    DPSubsetSearchCV,
-    DPThresholdSearchCV,
-)
+from sklearn_dpsearch import Doubling, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.adapters import adapter_for
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier
-from sklearn_dpsearch.privacy import (
-    Geometric,
-    Guarantee,
-    PrivacyError,
-    PureDP,
-    as_replace_one,
-    best_of,
-    mixture,
-)
+from sklearn_dpsearch.privacy import Geometric, Guarantee, PrivacyError, PureDP, as_replace_one, best_of, mixture
 from sklearn_dpsearch.search.planning.families import families_of
 from sklearn_dpsearch.search.planning.space import Space
 from tests.search.toys import NoisyCentroids, RandomizedResponse, two_blobs

@@ -15,15 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
-from sklearn_dpsearch.privacy import (
-    Fixed,
-    PureDP,
-    best_of,
-    compose,
-    mixture,
-    subset_then_train,
-    until_above,
-)
+from sklearn_dpsearch.privacy import Fixed, PureDP, best_of, compose, mixture, subset_then_train, until_above
 
 from .toys import NoisyCentroids, two_blobs
 

@@ -416,7 +416,7 @@ def test_a_net_is_told_its_expected_size_and_keeps_rate_noise_and_steps(nets, tr
 @pytest.mark.parametrize(("train_on", "validate_on"), [("rest", "rest"), ("rest", "subset"), ("all", "rest")])
 def test_no_shape_in_a_net_tells_how_many_records_are_in_the_subset(nets, train_on, validate_on, monkeypatch):
     """Nor do the rows that a record's batch may have, nor the number of calls: places without a record are blank."""
-    stack = pytest.importorskip("sklearn_dpsearch.nets.stack")
+    stack = pytest.importorskip("sklearn_dpsearch.nets.stacked_training")
     shapes, step, sizes = [], stack.Stack._step, []
 
     def watched(self, batches, t):

@@ -19,12 +19,7 @@ from sklearn_dpsearch import (
     DPThresholdSearchCV,
     search_space,
 )
-from sklearn_dpsearch.nets import (
-    DPLinearRegression,
-    DPLogisticRegression,
-    DPMLPClassifier,
-    DPMLPRegressor,
-)
+from sklearn_dpsearch.nets import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
 from sklearn_dpsearch.nets.estimators import layers
 from sklearn_dpsearch.privacy import Fixed, PrivacyError, PureDP
 from sklearn_dpsearch.search.planning.space import Space

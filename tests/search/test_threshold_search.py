@@ -28,8 +28,7 @@ from sklearn_dpsearch.privacy import (
     mixture,
     until_above,
 )
-from sklearn_dpsearch.privacy.mechanisms.doubling_walk import AboveThreshold
-from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds
+from sklearn_dpsearch.privacy.selection.doubling import AboveThreshold, default_max_rounds
 from sklearn_dpsearch.search import doubling as _doubling
 from sklearn_dpsearch.search import threshold_search as _threshold
 from sklearn_dpsearch.search.doubling import PrivateWalk, Rounds

@@ -15,7 +15,7 @@ from torch import nn
 from ...errors import TrainingError
 from ..named_tensors import Inputs, each
 from .layer_gradients import Share
-from .refusals import in_training
+from .refused_modules import in_training
 from .rounding import root_of_sum
 
 #: Bytes in use at once on an accelerator. On a CPU more than a few megabytes would not fit into its caches.

@@ -17,16 +17,16 @@ import torch
 from torch import nn
 
 from ...privacy import LeakingEstimatorError, PrivacyError
+from ..engines import linear, losses, operations
 from ..named_tensors import Inputs, each, name_of, tensors_of
 from ..randomness import global_torch_seed
-from . import linear, losses, operations
 from .base import Engine
 from .graph import Traced, trace
 from .layered import LayeredEngine
 from .linear import LinearEngine
+from .operation_rules import NO_TOKENS, NotPerRecord
 from .per_sample import VmapEngine
-from .refusals import in_training, refuse
-from .rules import NO_TOKENS, NotPerRecord
+from .refused_modules import in_training, refuse
 
 #: Assumption where a module, or a criterion, runs unknown code.
 TRUST = (

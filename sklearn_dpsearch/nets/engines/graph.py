@@ -16,10 +16,11 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from ..engines import layer_gradients, operations
+from ..engines import operation_rules as rules
 from ..named_tensors import Inputs
-from . import layer_gradients, operations, rules
-from .refusals import altered, in_training
-from .rules import Constant, Kind, Named, NotPerRecord, Rows, Several, Turned
+from .operation_rules import Constant, Kind, Named, NotPerRecord, Rows, Several, Turned
+from .refused_modules import altered, in_training
 
 
 @dataclass(frozen=True)

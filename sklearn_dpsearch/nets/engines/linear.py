@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
+from ..engines import losses, operations
 from ..named_tensors import Inputs, each
-from . import losses, operations
 from .base import Engine, clip_factors, which_finite
-from .refusals import altered
+from .refused_modules import altered
 from .rounding import norms_of, root_of_sum
 
 aten = torch.ops.aten

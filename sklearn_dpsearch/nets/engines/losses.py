@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ...errors import TrainingError
-from .refusals import altered
+from .refused_modules import altered
 
 #: (shape of a record's outputs, shape of its targets) ↦ whether they fit.
 Fits = Callable[[torch.Size, torch.Size], bool]

@@ -14,8 +14,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from . import rules
-from .rules import PLAIN, OperationRule, along, spatial
+from ..engines import operation_rules as rules
+from .operation_rules import PLAIN, OperationRule, along, spatial
 
 _ELEMENTWISE = """
 abs add addcdiv addcmul alpha_dropout asin asinh acos acosh atan atan2 atanh bernoulli bitwise_and bitwise_not

@@ -25,14 +25,14 @@ from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.release_sum import is_listened_to
 from ...privacy.spent import PrivacySpent
+from ..estimators import cost, step_size
 from ..fingerprint import words_of
 from ..optimizers import Memory, Table, UpdateRule, on_cpu
 from ..randomness import Seed, mixed, sequence
 from ..records import Records
-from ..stack import TrainingTask
+from ..stacked_training import TrainingTask
 from ..torch_settings import device_of
 from ..training import train, train_together
-from . import cost, step_size
 from .settings import CONSTRAINTS, LEAST_NORM, NOISE, RATES, MaxGradNorm, Settings, follows_number, rate_of, settings_of
 
 #: First assumption of a net with ``engine="opacus"``.

@@ -26,8 +26,8 @@ from ...privacy import Guarantee, calibrate, compose
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
+from ..estimators import cost
 from ..randomness import Seed
-from . import cost
 from .base import PLACES
 from .docstrings import documented
 from .frame_estimators import DPTabularClassifier, DPTabularRegressor, FrameNet

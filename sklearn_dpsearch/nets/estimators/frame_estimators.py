@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...preprocessing import ColumnShape, Schema
 from ...preprocessing.schema import MOST_SHOWN
-from . import layers
+from ..estimators import layers
 from .docstrings import documented
 from .layers import HiddenLayerSizes
 from .table_base import TableClassifier, TableNet, TableRegressor

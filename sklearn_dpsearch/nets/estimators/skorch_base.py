@@ -22,12 +22,12 @@ from skorch.utils import to_tensor
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ..engines import losses
 from ..engines.engine_choice import made_up, outputs_of, separate
-from ..engines.refusals import refuse
+from ..engines.refused_modules import refuse
+from ..estimators import callbacks, cost, step_size
 from ..named_tensors import Inputs, each, names_of, taking, tensors_of
 from ..optimizers import Table, UpdateRule, check_known, table_of
 from ..randomness import global_torch_seed, sequence
 from ..records import ALONE, Records
-from . import callbacks, cost, step_size
 from .base import DPSGDEstimator
 from .input_records import ForPrediction, array, check_names, is_source, records_of, single
 from .settings import Settings

@@ -20,12 +20,12 @@ from torch import nn
 
 from ...data.labels import ClassWeights, check_kind, class_weights, classes_in, label_kind, targets_in
 from ...preprocessing import TableEncoder
+from ..estimators import layers, step_size
 from ..optimizers import Table, UpdateRule
 from ..randomness import sequence
 from ..records import Records, label_targets
 from ..sampling import RecordsOfPersons
-from ..stack import TrainingTask
-from . import layers, step_size
+from ..stacked_training import TrainingTask
 from .base import DPSGDEstimator
 from .settings import MaxGradNorm, Settings
 from .step_size import Decay, StepSize

@@ -19,8 +19,8 @@ from torch import nn
 from ...data.columns import array_of, is_frame
 from ...data.rows import ChosenRows
 from ...preprocessing import Schema, TableEncoder
+from ..estimators import layers, step_size
 from ..records import CHECKED, HeldRecords, MappedRecords, converted, stays_in_file
-from . import layers, step_size
 from .settings import settings_of
 
 

@@ -21,7 +21,7 @@ from ..numerics.convolution import convolve
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, combined, connect_the_dots, mix
 from .base import Guarantee, Statement, as_guarantee, check_parts, same_neighbors
 from .pure import PureDP
-from .values import ZCDP, ByBothRoutes, GaussianDP, NonPrivate, RenyiDP
+from .single_mechanisms import ZCDP, ByBothRoutes, GaussianDP, NonPrivate, RenyiDP
 
 #: Losses through which the pair of an envelope is drawn, at most.
 MOST_LOSSES = 20_001

@@ -35,12 +35,12 @@ from ..guarantees.base import (
 )
 from ..guarantees.composition import compose
 from ..guarantees.pure import PureDP, only_largest_loss
-from ..guarantees.values import NonPrivate
+from ..guarantees.single_mechanisms import NonPrivate
 from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .potentials import theorem_5
-from .prices import EVERYWHERE, PAIR, Anchors, Ground, light_tailed
-from .published import BEST_OF
+from .prices_on_places import EVERYWHERE, PAIR, Anchors, Ground, light_tailed
+from .published_bounds import BEST_OF
 from .testing_region import (
     SLACK,
     AffineLines,

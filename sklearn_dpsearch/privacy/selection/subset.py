@@ -41,13 +41,13 @@ from ..guarantees.base import (
     shared,
 )
 from ..guarantees.composition import compose, mixture
+from ..guarantees.neighboring_relations import CARRIED_OVER, ChangedRecord, as_replace_one
 from ..guarantees.pure import PureDP
-from ..guarantees.relations import CARRIED_OVER, ChangedRecord, as_replace_one
-from ..guarantees.values import NonPrivate
+from ..guarantees.single_mechanisms import NonPrivate
 from ..numerics.arithmetic import safe_exp
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, coarser, normalized
 from .best_of import BestOf
-from .published import SUBSET
+from .published_bounds import SUBSET
 
 #: Losses beyond it count as infinite, which only raises a curve: products of their ratios would overflow.
 LARGEST_LOSS = 300.0

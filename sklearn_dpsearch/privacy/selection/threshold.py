@@ -27,9 +27,9 @@ from .._checks import cached_property, require
 from .._types import Array
 from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts, shared
 from ..guarantees.pure import only_largest_loss
-from ..guarantees.values import NonPrivate
+from ..guarantees.single_mechanisms import NonPrivate
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, on_points, pair_through
-from .published import renyi_threshold
+from .published_bounds import renyi_threshold
 from .testing_region import SLACK, AffineLines, upper_envelope
 
 #: Relative width of the cells of x and of y'; the bound exceeds the supremum by about its square over 16 and over 4.

@@ -20,7 +20,7 @@ from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, SmallestOf, Statement, as_guarantee
 from ..guarantees.pure import PureDP
-from ..guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP
+from ..guarantees.single_mechanisms import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .best_of import best_of
 from .witness import Outcomes, Tails, cuts, gaussian_tails, largest_delta, open_failure, probabilities, worst_tails

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 from ..._site import SITE
 from ...errors import did_you_mean
 from ..guarantees.base import Guarantee, SmallestOf
-from ..guarantees.relations import OfGroup, as_replace_one
-from . import words
+from ..guarantees.neighboring_relations import OfGroup, as_replace_one
+from ..statement import words
 from .content import (
     FACTS,
     Content,

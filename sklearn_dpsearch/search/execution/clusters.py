@@ -14,7 +14,7 @@ from joblib import cpu_count, effective_n_jobs
 from joblib.parallel import get_active_backend
 
 from ...privacy import PrivacyError
-from .. import private_process
+from ...search import private_process
 from .workers import LOST, Counter, Threads, Workers, uncounted
 
 Found = TypeVar("Found")

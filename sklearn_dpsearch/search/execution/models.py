@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from ..._process import reseed
 from ...adapters.seeds import forget_seeds, seed_names
-from .. import private_process
+from ...search import private_process
 from .._records import rows_of, take, take_param, with_parameters
 from .._types import Candidate, Seed
 from ..pickling import pickled

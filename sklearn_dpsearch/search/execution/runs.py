@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..._process import reseed
-from ..._process.progress import Progress
+from ..._process.containment import Progress
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.release_sum import release_sum
 from ...scoring import PrivateScorer
 from ...scoring.base import is_additive, standard_error
-from .. import private_process
+from ...search import private_process
 from .._records import take
 from .._types import Candidate, Seed
 from .job import Job

@@ -14,7 +14,7 @@ import numpy as np
 from joblib import parallel_config
 
 from ...privacy import LeakingEstimatorError, PrivacyError
-from .. import private_process
+from ...search import private_process
 
 Found = TypeVar("Found")
 #: Function called with the number of finished tasks.

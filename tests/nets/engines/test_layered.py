@@ -12,8 +12,8 @@ from torch import nn
 
 from sklearn_dpsearch.nets.engines import graph, layer_gradients
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
+from sklearn_dpsearch.nets.engines.operation_rules import NotPerRecord
 from sklearn_dpsearch.nets.engines.rounding import OWN
-from sklearn_dpsearch.nets.engines.rules import NotPerRecord
 
 from ..toys import ADVERSARIAL, CPU, clipped, clipped_sums, engine_for, gradients, places_add_nothing, seeded
 

@@ -12,7 +12,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sklearn_dpsearch.nets.engines import operations, rules
+from sklearn_dpsearch.nets.engines import operation_rules as rules
+from sklearn_dpsearch.nets.engines import operations
 
 
 def rows(*shape, whole=False):

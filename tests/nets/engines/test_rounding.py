@@ -15,7 +15,7 @@ from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.per_sample import VmapEngine
 from sklearn_dpsearch.nets.records import Records
-from sklearn_dpsearch.nets.stack import Stack, noise_scale
+from sklearn_dpsearch.nets.stacked_training import Stack, noise_scale
 
 from ..toys import Residual, engine_for, mlp, records, seeded, table, traced, training
 

@@ -22,7 +22,7 @@ from sklearn_dpsearch.nets.estimators import input_records
 from sklearn_dpsearch.nets.records import ReadRecords
 from sklearn_dpsearch.privacy import PrivacyError
 
-from .. import user_nets
+from ...nets import user_nets
 from ..user_nets import Small, net, parameters, y
 
 rng = np.random.default_rng(0)

@@ -20,7 +20,8 @@ from skorch.exceptions import NotInitializedError
 from torch import nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau, StepLR
 
-from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor, stack
+from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor
+from sklearn_dpsearch.nets import stacked_training as stack
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError, compose
 
 from ..toys import Untouchable, flat

@@ -29,7 +29,7 @@ from sklearn_dpsearch.privacy import (
 from sklearn_dpsearch.privacy.count_distributions.base import Capped, Conditioned
 from sklearn_dpsearch.privacy.guarantees.base import Guarantee
 from sklearn_dpsearch.privacy.guarantees.composition import Composition, Envelope, Mixture
-from sklearn_dpsearch.privacy.guarantees.relations import ChangedRecord, OfGroup
+from sklearn_dpsearch.privacy.guarantees.neighboring_relations import ChangedRecord, OfGroup
 from sklearn_dpsearch.privacy.selection.best_of import BestOf, TheoremOne, TheoremSix
 from sklearn_dpsearch.privacy.selection.subset import SubsetThenTrain, TheoremFour
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree

@@ -26,7 +26,7 @@ from sklearn_dpsearch.privacy import (
     envelope,
 )
 from sklearn_dpsearch.privacy.calibration import gaussian_target
-from sklearn_dpsearch.privacy.guarantees.relations import ChangedRecord, delta_of_two_steps
+from sklearn_dpsearch.privacy.guarantees.neighboring_relations import ChangedRecord, delta_of_two_steps
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
 from sklearn_dpsearch.privacy.spent import PrivacySpent
 from tests.privacy.brute_force import (

@@ -25,7 +25,7 @@ from sklearn_dpsearch.privacy import (
     for_group,
     mixture,
 )
-from sklearn_dpsearch.privacy.guarantees.relations import OfGroup
+from sklearn_dpsearch.privacy.guarantees.neighboring_relations import OfGroup
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from tests.privacy.brute_force import Mechanism, exact_pair, hockey_stick, interesting_epsilons
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy.mechanisms.doubling_walk import AboveThreshold
+from sklearn_dpsearch.privacy.selection.doubling import AboveThreshold
 from tests.privacy import brute_force
 from tests.privacy.threshold_rounds import STEPS, laplace_tail, neighbours, noise_distribution, one_round
 

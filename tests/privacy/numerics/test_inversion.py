@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sklearn_dpsearch.privacy._types import Array
 from sklearn_dpsearch.privacy.guarantees.base import smallest_epsilon
-from sklearn_dpsearch.privacy.numerics.inversion import Turn, bracket, geometric, narrowed, whole_mean, within
+from sklearn_dpsearch.privacy.numerics.arithmetic import Turn, bracket, geometric, narrowed, whole_mean, within
 
 
 def around(start: float, least: float, most: float, factor: float = 2.0) -> dict[str, object]:

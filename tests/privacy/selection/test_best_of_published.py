@@ -23,9 +23,9 @@ from sklearn_dpsearch.privacy import (
     RenyiDP,
     best_of,
 )
-from sklearn_dpsearch.privacy.guarantees.values import ORDERS
-from sklearn_dpsearch.privacy.selection import published
-from sklearn_dpsearch.privacy.selection.published import BEST_OF
+from sklearn_dpsearch.privacy.guarantees.single_mechanisms import ORDERS
+from sklearn_dpsearch.privacy.selection import published_bounds as published
+from sklearn_dpsearch.privacy.selection.published_bounds import BEST_OF
 from tests.privacy.never_smallest import bounds as never_smallest
 
 EVERY = {**BEST_OF, **never_smallest.THEOREMS}

@@ -13,9 +13,15 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.privacy.mechanisms.doubling_walk import AboveThreshold, DoublingRounds, DoublingSteps
 from sklearn_dpsearch.privacy.selection import doubling
-from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds, doubling_search, lowest_levels
+from sklearn_dpsearch.privacy.selection.doubling import (
+    AboveThreshold,
+    DoublingRounds,
+    DoublingSteps,
+    default_max_rounds,
+    doubling_search,
+    lowest_levels,
+)
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Violation, hockey_stick, largest_loss
 from tests.privacy.threshold_rounds import STEPS, neighbours, noise_distribution, one_round

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import DPSGD, ZCDP, ApproxDP, GaussianDP, Geometric, Poisson, PureDP, RenyiDP, best_of
-from sklearn_dpsearch.privacy.selection import published
-from sklearn_dpsearch.privacy.selection.published import INTEGER_ORDERS, SUBSET, renyi_all, renyi_rest
+from sklearn_dpsearch.privacy.selection import published_bounds as published
+from sklearn_dpsearch.privacy.selection.published_bounds import INTEGER_ORDERS, SUBSET, renyi_all, renyi_rest
 from sklearn_dpsearch.privacy.selection.subset import subset_then_train
 from tests.privacy import brute_force, subset_search
 from tests.privacy.brute_force import largest_loss, renyi

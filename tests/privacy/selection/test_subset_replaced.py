@@ -19,7 +19,7 @@ from sklearn_dpsearch.privacy import (
     from_dict,
     subset_then_train,
 )
-from sklearn_dpsearch.privacy.guarantees.relations import ChangedRecord
+from sklearn_dpsearch.privacy.guarantees.neighboring_relations import ChangedRecord
 from sklearn_dpsearch.privacy.selection.subset import ReplacedInSubset
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, exact_pair, hockey_stick

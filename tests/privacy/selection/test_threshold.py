@@ -12,7 +12,7 @@ import pytest
 from sklearn_dpsearch.privacy import DPSGD, ZCDP, GaussianDP, Guarantee, NonPrivate, ProfileDP, PureDP, RenyiDP
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution, on_points
 from sklearn_dpsearch.privacy.selection import threshold
-from sklearn_dpsearch.privacy.selection.published import renyi_threshold
+from sklearn_dpsearch.privacy.selection.published_bounds import renyi_threshold
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree, UntilAbove, until_above, until_above_pure
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, Violation, hockey_stick, random_mechanism

@@ -18,7 +18,7 @@ from ..count_distributions.base import Conditioned, CountDistribution
 from ..count_distributions.distributions import Binomial, Poisson
 from ..count_distributions.negative_binomial import TruncatedNegativeBinomial
 from ..guarantees.base import Guarantee
-from ..guarantees.values import ORDERS, ApproxDP, ProfileDP, RenyiDP
+from ..guarantees.single_mechanisms import ORDERS, ApproxDP, ProfileDP, RenyiDP
 from ..numerics import basic_mechanisms
 from ..numerics.loss_distribution import ROUNDING
 from .testing_region import nodes, slope_ratio

@@ -21,9 +21,9 @@ from sklearn_dpsearch.privacy import (
     mixture,
     witness_epsilon,
 )
-from sklearn_dpsearch.privacy.selection import prices
+from sklearn_dpsearch.privacy.selection import prices_on_places as prices
 from sklearn_dpsearch.privacy.selection.best_of import TheoremOne, TheoremSix, theorem_1
-from sklearn_dpsearch.privacy.selection.prices import Gains, Ground, Priced, Room, best_room, bound_by, total
+from sklearn_dpsearch.privacy.selection.prices_on_places import Gains, Ground, Priced, Room, best_room, bound_by, total
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, Violation, all_orders, check, random_distribution, random_mechanism
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
-from .refusals import has_frozen_statistics
+from .refused_modules import has_frozen_statistics
 
 #: Reason why an embedding refuses its inputs.
 NO_TOKENS = "an embedding of something else than integers"

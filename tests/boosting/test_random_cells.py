@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.boosting.capacity import MOST_CELLS, groups_of
-from sklearn_dpsearch.boosting.cells import BY_GAINS, EXPLORING, WHOLE, PartitionDraws
 from sklearn_dpsearch.boosting.features import CodedColumns
+from sklearn_dpsearch.boosting.random_cells import BY_GAINS, EXPLORING, WHOLE, PartitionDraws
 
 from .tables import SCHEMA, table
 

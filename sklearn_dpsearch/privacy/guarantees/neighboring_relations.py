@@ -27,7 +27,7 @@ from ..numerics.loss_distribution import ROUNDING, DominatingPair
 from .base import Guarantee, Statement, as_guarantee, check_parts, discretized
 from .composition import Composition, compose
 from .pure import BoundedRangeDP, LaplaceDP, PureDP
-from .values import DPSGD, ZCDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
+from .single_mechanisms import DPSGD, ZCDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
 
 #: Points of the profile through which a dominating pair is drawn.
 POINTS = 4001

@@ -16,7 +16,7 @@ from sklearn_dpsearch.nets.engines.base import Layout
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.rounding import noise_factor
 from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.stack import Stack, noise_scale
+from sklearn_dpsearch.nets.stacked_training import Stack, noise_scale
 from sklearn_dpsearch.nets.training import train
 
 from .toys import CPU, Residual, alone, engine_for, flat, mlp, records, same, seeded, table, traced, training

@@ -11,7 +11,7 @@ import numpy as np
 from ..privacy._checks import require
 from ..privacy._types import Neighboring
 from .bounds import certified_epsilon, evaluated, largest_provable_epsilon
-from .events import NOTHING, Counts, Table, choose, counts, tabulate
+from .distinguishing_events import NOTHING, Counts, Table, choose, counts, tabulate
 
 #: The fewest runs on each data set from which a bound is computed.
 FEWEST_RUNS = 10
