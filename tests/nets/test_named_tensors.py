@@ -110,11 +110,7 @@ def test_every_way_sums_the_clipped_gradients_of_single_records(kind, engine, ow
     module, found = engine_of(kind)
     assert type(found) is engine
     assert getattr(found, "own_code", False) is own
-    trained, frozen = (found.layout.read([module], CPU, flag) for flag in (True, False))
-    sums = torch.zeros_like(trained, dtype=torch.float64)
-    found.bind(trained, frozen, sums)
-    rows, answers = Records.of(inputs(), labels(), CPU).take(torch.arange(40).unsqueeze(0))
-    found.add_clipped(rows, answers, torch.full((1, 40), norm))
+    sums = clipped_sums_of(found, module, inputs(), labels(), norm)
     torch.testing.assert_close(sums[0].float(), by_hand(module, norm).detach(), rtol=1e-4, atol=1e-5)
 
 
@@ -136,12 +132,12 @@ def test_one_record_more_moves_a_sum_by_one_clipping_norm_whatever_its_parts_hol
             assert float((joined - without).norm()) <= 1.0001
 
 
-def clipped_sums_of(engine, module, rows, answers):
+def clipped_sums_of(engine, module, rows, answers, norm=1.0):
     trained, frozen = (engine.layout.read([module], CPU, flag) for flag in (True, False))
     sums = torch.zeros_like(trained, dtype=torch.float64)
     engine.bind(trained, frozen, sums)
     everything = Records.of(rows, answers, CPU).take(torch.arange(len(answers)).unsqueeze(0))
-    engine.add_clipped(*everything, torch.ones(1, len(answers)))
+    engine.add_clipped(*everything, torch.full((1, len(answers)), norm))
     return sums
 
 

@@ -131,8 +131,7 @@ def test_without_a_seed_it_is_the_same_as_well(name, folder, tmp_path, monkeypat
 def test_finished_runs_are_not_run_again(folder, monkeypatch):
     make = lambda **more: SEARCHES["all"](random_state=1, **more)  # noqa: E731
     cut_off(make, folder, monkeypatch, after=2)
-    fits, fit = [], NoisyCentroids.fit
-    monkeypatch.setattr(NoisyCentroids, "fit", lambda *given: (fits.append(1), fit(*given))[1])
+    fits = runs_of(monkeypatch)
     make(checkpoint=folder).fit(X, y)
     assert len(fits) == 1  # of four
 
@@ -502,14 +501,6 @@ def test_records_of_which_only_a_description_could_be_compared_are_refused():
 
     with pytest.raises(PrivacyError, match=r"(?s)Stored together with checkpoint=.*checkpoint=None"):
         _checkpoint.plain_records("X", Stored())
-
-
-@pytest.mark.parametrize("bad", [b"", b"nonsense"])
-def test_a_damaged_checkpoint_is_refused_with_the_remedy(bad, folder, monkeypatch):
-    cut_off(SEARCHES["random"], folder, monkeypatch)
-    (folder / STATE).write_bytes(bad)
-    with pytest.raises(PrivacyError, match=r"(?s)damaged.*start anew.*first attempt is then spent"):
-        SEARCHES["random"](checkpoint=folder).fit(X, y)
 
 
 def test_rounds_of_the_callers_own_have_no_checkpoint(folder):

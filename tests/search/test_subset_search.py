@@ -17,7 +17,6 @@ from sklearn_dpsearch.privacy import (
     DPSGD,
     ApproxDP,
     Fixed,
-    GaussianDP,
     Geometric,
     PureDP,
     as_replace_one,
@@ -91,15 +90,6 @@ def test_noise_of_the_users_stays_under_his_relation(told):
     one.fit(IDS, y)
     assert {run["neighboring"] for run in SEEN} == {"replace_one"}
     assert one.privacy_spent_.neighboring == "replace_one"
-
-
-@pytest.mark.slow
-def test_the_cost_before_fit_is_the_cost_after_it_and_needs_no_data():
-    one = search(LogisticRegression(), {"C": [0.1, 1.0]}, guarantee=GaussianDP(mu=0.4), delta=1e-5)
-    planned = one.privacy_cost()
-    fitted = one.fit(X, y)
-    assert tuple(fitted.privacy_spent_) == tuple(planned)
-    assert 0.8 * GaussianDP(mu=0.4).epsilon_at(1e-5) < planned.epsilon < best_of(GaussianDP(mu=0.4), 5).epsilon_at(1e-5)
 
 
 def test_under_replace_one_nothing_is_amplified_and_the_total_says_so():
