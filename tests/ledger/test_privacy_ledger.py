@@ -41,16 +41,6 @@ from sklearn_dpsearch.privacy.spent import PrivacySpent
 from sklearn_dpsearch.privacy.statement.content import up
 
 
-@pytest.fixture
-def begin(tmp_path):
-    """A new ledger, by default one that refuses nothing."""
-
-    def made(name="x", **given):
-        return PrivacyLedger(tmp_path / name, **{"epsilon": math.inf, "delta": 1e-5, **given})
-
-    return made
-
-
 def sgd(noise, steps=1000):
     return DPSGD(noise_multiplier=noise, sample_rate=0.01, steps=steps)
 

@@ -6,10 +6,6 @@ import pytest
 
 from ..pages import blocks_of, run
 
-pytest.importorskip("torch")
-pytest.importorskip("skorch")
-pytest.importorskip("opacus")
-
 pytestmark = pytest.mark.slow
 
 PAGE = "migrating_nets.md"

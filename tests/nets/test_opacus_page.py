@@ -9,10 +9,6 @@ from sklearn_dpsearch.privacy import DPSGD, ApproxDP, Geometric, best_of
 
 from ..pages import LEARN, blocks_of, run
 
-pytest.importorskip("torch")
-pytest.importorskip("skorch")
-pytest.importorskip("opacus")
-
 pytestmark = pytest.mark.slow
 
 PAGE = "opacus.md"

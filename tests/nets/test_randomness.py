@@ -9,10 +9,8 @@ import threading
 
 import numpy as np
 import pytest
-from scipy import stats
-
-pytest.importorskip("torch")
 import torch
+from scipy import stats
 
 from sklearn_dpsearch._process.random_generators import TORCH_STATE, TORCH_WORDS, refresh, reseed
 from sklearn_dpsearch.nets.randomness import (

@@ -18,6 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn_dpsearch.boosting import DPGradientBoostingRegressor
 from sklearn_dpsearch.preprocessing import Schema, TableEncoder, ranges
 
+from ..search.toys import refuses_to_fit
+
 pd = pytest.importorskip("pandas")
 SCHEMA = {"age": (20, 80), "job": ["clerk", "nurse"], "since": (date(2020, 1, 1), date(2020, 1, 11))}
 ROWS = {"age": [50, 95, None], "job": ["clerk", "pilot", None], "since": ["2020-01-06", "2019-07-01", None]}
@@ -82,9 +84,13 @@ def test_a_range_for_a_column_of_words_is_an_error_before_anything_is_spent(text
         TableEncoder({"job": (0, 9)}),
         DPGradientBoostingRegressor({"job": (0, 9)}, bounds_y=(0, 1), target_mu=1),
     ):
-        with pytest.raises(TypeError, match=r"Found text in column 'job', and \(0, 9\) in the schema.*to_numeric"):
-            model.fit(table, np.zeros(100))
-        assert not hasattr(model, "privacy_spent_")
+        refuses_to_fit(
+            model,
+            TypeError,
+            r"Found text in column 'job', and \(0, 9\) in the schema.*to_numeric",
+            table,
+            np.zeros(100),
+        )
 
 
 @pytest.mark.parametrize("flags", [("True", "False"), ("TRUE", "FALSE"), ("true", "false")])

@@ -8,7 +8,6 @@ import os
 import pickle
 import random
 import shutil
-import stat
 import threading
 
 import numpy as np
@@ -515,19 +514,6 @@ def test_a_checkpoint_inside_of_a_search_is_refused(folder):
 
 
 # --- secrets ----------------------------------------------------------------------------------------------------------
-
-
-@POSIX
-def test_the_folder_is_for_its_owner_alone_and_says_what_it_is(folder, monkeypatch):
-    before = os.umask(0)
-    try:
-        cut_off(SEARCHES["random"], folder, monkeypatch)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
-    assert "as secret as the private records" in (folder / README).read_text()
-    assert {path.name for path in folder.iterdir()} - {LOCK} >= {README, STATE}
 
 
 def test_a_search_in_which_all_candidates_fail_has_ended_too(folder):

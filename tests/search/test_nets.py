@@ -23,7 +23,8 @@ from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeura
 from sklearn_dpsearch.privacy import DPSGD, Fixed, UnknownGuaranteeError, best_of
 from sklearn_dpsearch.privacy.calibration import gaussian_target
 
-from ..nets.user_nets import Small, parameters
+from ..nets.user_nets import Centred, Small, parameters
+from .toys import refuses_to_fit
 
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = pytest.mark.usefixtures("unrehearsed")
@@ -164,11 +165,6 @@ def test_candidates_really_are_trained_together(monkeypatch):
 # --- failures -----------------------------------------------------------------------------------------------------
 
 
-class Centred(Small):
-    def forward(self, inputs):
-        return super().forward(inputs - inputs.mean(0))
-
-
 def diverging(module_width=3):
     raise RuntimeError("never built")
 
@@ -257,9 +253,9 @@ class Centring(DPLogisticRegression):
 
 def test_a_subclass_of_a_net_does_not_inherit_the_promise():
     search = DPRandomSearchCV(Centring(classes=[0, 1], noise_multiplier=1.0), {}, delta=1e-5)
-    with pytest.raises(UnknownGuaranteeError, match="Centring has no known.*privacy_guarantee.*may have changed fit"):
-        search.fit(X, y)
-    assert not hasattr(search, "privacy_spent_")
+    refuses_to_fit(
+        search, UnknownGuaranteeError, "Centring has no known.*privacy_guarantee.*may have changed fit", X, y
+    )
 
 
 def test_a_batch_size_states_the_rate_of_all_records_also_beside_a_hold_out():

@@ -5,9 +5,6 @@ from __future__ import annotations
 import logging
 
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("opacus")
 import torch
 from torch import nn
 from torch.nn import functional as F

@@ -6,9 +6,6 @@ import copy
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("opacus")
 import torch
 from opacus import GradSampleModule
 from opacus.optimizers import DPOptimizer

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("skorch")
-pytest.importorskip("opacus")
-
 import torch
 from opacus import GradSampleModule
 from opacus.layers import DPLSTM, DPMultiheadAttention

@@ -6,9 +6,6 @@ import copy
 import re
 
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("skorch")
 import torch
 from sklearn.base import clone
 from skorch.callbacks import (
@@ -30,7 +27,8 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau, StepLR
 
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
-from ..toys import Untouchable, flat
+from ...search.toys import Untouchable
+from ..toys import flat
 from ..user_nets import X, net, y
 
 # --- Freezer ----------------------------------------------------------------------------------------------------------

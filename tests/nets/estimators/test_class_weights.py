@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
-
-pytest.importorskip("torch")
 import torch
+from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from sklearn_dpsearch.nets import DPLogisticRegression
 from sklearn_dpsearch.nets.engines import engine_choice
 from sklearn_dpsearch.privacy import PrivacyError
 
-from ..toys import Untouchable, flat, mlp, table
+from ...search.toys import Untouchable
+from ..toys import flat, mlp, table
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 4))
