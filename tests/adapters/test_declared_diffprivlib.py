@@ -74,7 +74,7 @@ def test_known_models_get_what_their_guarantee_needs(name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_default_ledger_does_not_count_the_runs(name):
-    kept = BudgetAccountant.pop_default()
+    kept = BudgetAccountant.load_default(None)
     try:
         declared(MODELS[name](), random_state=None)
         assert BudgetAccountant.load_default(None).total() == (0, 0)

@@ -13,12 +13,13 @@ from sklearn.base import clone
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
-from sklearn_dpsearch.scoring import DiscreteLaplaceNoise, make_private_scorer
+from sklearn_dpsearch.scoring import DiscreteLaplaceNoise
 from sklearn_dpsearch.scoring.mean import MeanScorer
 from sklearn_dpsearch.search import BasePrivateSearch
 from sklearn_dpsearch.search.execution import models as _models
 
 from ..audit.toys import LABELS, PUBLIC, QUIET, answer_low, audited
+from .subset_toys import HITS
 from .toys import RandomizedResponse
 
 FULL = os.environ.get("SKLEARN_DPSEARCH_FULL")
@@ -65,10 +66,6 @@ def test_a_revealed_number_of_runs_is_exposed(monkeypatch):
     assert not audited(one, told, 2 * RUNS, confidence=0.95, fit_params=PUBLIC).consistent
 
 
-def hits(y_true, y_pred):
-    return (y_true == y_pred).astype(float)
-
-
 class Constant(RandomizedResponse):
     """Predicts 0 whatever it sees; its score tells how many held-out labels are 0."""
 
@@ -81,8 +78,7 @@ OTHER = np.array([0] * 7 + [1])
 
 def private_search(epsilon=1.0):
     """Scores on private records; the answer is about the training half, the score about the held-out half."""
-    scorer = make_private_scorer(hits, lower=0, upper=1, resolution=1)
-    return DPRandomSearchCV(Constant(epsilon=epsilon), {"label": [0]}, n_iter=2, scoring=scorer, cv=0.5)
+    return DPRandomSearchCV(Constant(epsilon=epsilon), {"label": [0]}, n_iter=2, scoring=HITS, cv=0.5)
 
 
 def audited_scores(search):

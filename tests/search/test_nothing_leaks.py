@@ -13,6 +13,7 @@ import threading
 import time
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 
 import numpy as np
 import pytest
@@ -335,11 +336,14 @@ def test_what_is_refused_before_a_record_is_used_leaves_the_earlier_release():
 
 
 @pytest.mark.slow
-def test_a_failed_fit_takes_the_earlier_release_away():
-    one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=2).fit(X, y)
-    with pytest.raises(NoModelError):
+@pytest.mark.parametrize("made", [partial(DPRandomSearchCV, n_iter=2), DPGridSearchCV])
+def test_a_failed_fit_takes_the_earlier_release_away(made):
+    one = made(NoisyCentroids(epsilon=0.5), {"shrink": [0.0]}).fit(X, y)
+    with pytest.raises(NoModelError) as caught:
         one.fit(X, np.zeros_like(y))
+    assert "secret" not in str(caught.value)
     assert not hasattr(one, "best_estimator_")
+    assert one.privacy_spent_.epsilon > 0
     with pytest.raises(AttributeError):
         one.predict(X)
 

@@ -24,10 +24,9 @@ from sklearn_dpsearch.privacy import (
     mixture,
     subset_then_train,
 )
-from sklearn_dpsearch.scoring import make_private_scorer
 from sklearn_dpsearch.search import random_subset as members
 
-from .subset_toys import IDS, SEEN, Told, Watching, search, watched
+from .subset_toys import HITS, IDS, SEEN, Told, Watching, search, watched
 from .toys import NoisyCentroids, two_blobs
 
 #: Trainings are counted here, and candidates fail on purpose.
@@ -199,12 +198,8 @@ def test_validation_happens_inside_the_subset(cv):
 
 @pytest.mark.parametrize(("validate_on", "expected"), [("subset", 24), ("rest", 280)])  # 0.2·0.3·400 and 0.7·400
 def test_a_score_on_private_records_is_divided_by_the_expected_number_of_them(validate_on, expected):
-    def hits(y_true, y_pred):
-        return (y_true == y_pred).astype(float)
-
-    scorer = make_private_scorer(hits, lower=0, upper=1, resolution=1)
     for _ in range(5):
-        one = search(Told(neighboring="zero_out"), {}, scoring=scorer, validate_on=validate_on).fit(IDS, y)
+        one = search(Told(neighboring="zero_out"), {}, scoring=HITS, validate_on=validate_on).fit(IDS, y)
         doubled = 2 * one.best_score_ * expected  # the centred sum moves in steps of one half
         assert doubled == pytest.approx(round(doubled), abs=1e-9)
 
