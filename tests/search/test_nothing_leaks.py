@@ -336,7 +336,7 @@ def test_what_is_refused_before_a_record_is_used_leaves_the_earlier_release():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("made", [partial(DPRandomSearchCV, n_iter=2), DPGridSearchCV])
+@pytest.mark.parametrize("made", [partial(DPRandomSearchCV, n_iter=2), partial(DPGridSearchCV, selection_epsilon=1.0)])
 def test_a_failed_fit_takes_the_earlier_release_away(made):
     one = made(NoisyCentroids(epsilon=0.5), {"shrink": [0.0]}).fit(X, y)
     with pytest.raises(NoModelError) as caught:
