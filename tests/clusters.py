@@ -21,3 +21,12 @@ def told_by(script, library="distributed"):
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     return {**json.loads(run.stdout.splitlines()[-1]), "written": run.stdout + run.stderr}
+
+
+def error(work):
+    """What some work raises, as text."""
+    try:
+        work()
+    except Exception as found:
+        return f"{type(found).__name__}: {found}"
+    return None

@@ -73,3 +73,14 @@ def in_place(monkeypatch):
     monkeypatch.setattr(private_process, "prepare", lambda modules: None)
     monkeypatch.setattr(private_process, "PrivateProcess", InPlace)
     monkeypatch.setattr(private_process, "in_own_process", lambda work, threads=None: work())
+
+
+@pytest.fixture
+def begin(tmp_path):
+    """A new ledger, by default one that refuses nothing."""
+    from sklearn_dpsearch import PrivacyLedger
+
+    def made(name="x", **given):
+        return PrivacyLedger(tmp_path / name, **{"epsilon": float("inf"), "delta": 1e-5, **given})
+
+    return made

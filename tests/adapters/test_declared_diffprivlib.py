@@ -30,14 +30,17 @@ y = (X[:, 0] > 0).astype(int)
 WORD = PureDP(epsilon=1.0, neighboring="replace_one")
 
 
-def declared(estimator, kind=DPRandomSearchCV, space=None, y=y, **parameters):
-    fixed = {
-        DPRandomSearchCV: {"n_iter": 3},
-        DPSubsetSearchCV: {"n_iter": 3, "subset_fraction": 0.5},
-        DPGridSearchCV: {"selection_epsilon": 1.0, "n_parts": 3},
-        DPThresholdSearchCV: {"threshold": -100.0, "n_iter": 50},
-    }
-    search = kind(estimator, space or {}, guarantee=WORD, **{**fixed[kind], "random_state": 0, **parameters})
+#: With what each search ends with a model.
+NEEDED = {
+    DPRandomSearchCV: {"n_iter": 3},
+    DPSubsetSearchCV: {"n_iter": 3, "subset_fraction": 0.5},
+    DPGridSearchCV: {"selection_epsilon": 1.0, "n_parts": 3},
+    DPThresholdSearchCV: {"threshold": -100.0, "n_iter": 50},
+}
+
+
+def declared(estimator, kind=DPRandomSearchCV, **parameters):
+    search = kind(estimator, {}, guarantee=WORD, **{**NEEDED[kind], "random_state": 0, **parameters})
     return search.fit(X, y)
 
 
@@ -54,7 +57,7 @@ def logistic_parts(model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [DPRandomSearchCV, DPSubsetSearchCV, DPGridSearchCV, DPThresholdSearchCV])
+@pytest.mark.parametrize("kind", NEEDED)
 @pytest.mark.parametrize("name", MODELS)
 def test_exact_iteration_counts_are_not_released(kind, name):
     parts = logistic_parts(declared(MODELS[name](), kind).best_estimator_)
@@ -71,7 +74,7 @@ def test_known_models_get_what_their_guarantee_needs(name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_default_ledger_does_not_count_the_runs(name):
-    kept = BudgetAccountant.pop_default()
+    kept = BudgetAccountant.load_default(None)
     try:
         declared(MODELS[name](), random_state=None)
         assert BudgetAccountant.load_default(None).total() == (0, 0)

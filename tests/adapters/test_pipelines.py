@@ -38,31 +38,22 @@ X, y = two_blobs(120)
 # --- what composes ---------------------------------------------------------------------------------------------------
 
 
-def test_private_steps_compose():
-    assert promise(chain()).pure_epsilon == 0.75
-    assert promise(chain()).neighboring == "replace_one"
+COLUMNS = [("a", NoisyShift(0.25), [0]), ("b", "passthrough", [1]), ("c", "drop", [2])]
+INNER = make_union(NoisyShift(0.25), make_pipeline(Normalizer(), NoisyShift(0.5)))
+FREE = [Normalizer(), FunctionTransformer(np.abs), "passthrough", None]
+COMPOSED = [
+    (chain(), 0.75),
+    (make_union(NoisyShift(0.25), NoisyShift(0.5)), 0.75),  # its parts see the same records
+    (ColumnTransformer(COLUMNS), 0.25),
+    (ColumnTransformer(COLUMNS, remainder=NoisyShift(0.5)), 0.75),
+    (make_pipeline(INNER, NoisyCentroids(epsilon=0.25)), 1.0),
+    *((Pipeline([("free", free), ("model", NoisyCentroids(epsilon=0.5))]), 0.5) for free in FREE),
+]
 
 
-def test_parts_of_a_union_see_the_same_records_and_compose():
-    assert promise(make_union(NoisyShift(0.25), NoisyShift(0.5))).pure_epsilon == 0.75
-
-
-def test_every_part_of_a_column_transformer_counts_and_so_does_the_remainder():
-    columns = [("a", NoisyShift(0.25), [0]), ("b", "passthrough", [1]), ("c", "drop", [2])]
-    assert promise(ColumnTransformer(columns)).pure_epsilon == 0.25
-    assert promise(ColumnTransformer(columns, remainder=NoisyShift(0.5))).pure_epsilon == 0.75
-
-
-def test_composites_nest():
-    inner = make_union(NoisyShift(0.25), make_pipeline(Normalizer(), NoisyShift(0.5)))
-    assert promise(make_pipeline(inner, NoisyCentroids(epsilon=0.25))).pure_epsilon == 1.0
-
-
-@pytest.mark.parametrize("free", [Normalizer(), FunctionTransformer(np.abs), "passthrough", None])
-def test_steps_that_learn_nothing_are_free(free):
-    estimator = Pipeline([("free", free), ("model", NoisyCentroids(epsilon=0.5))])
-    assert promise(estimator).pure_epsilon == 0.5
-    assert promise(estimator).neighboring == "replace_one"
+@pytest.mark.parametrize(("estimator", "epsilon"), COMPOSED)
+def test_private_steps_compose(estimator, epsilon):
+    assert (promise(estimator).pure_epsilon, promise(estimator).neighboring) == (epsilon, "replace_one")
 
 
 def test_a_function_is_assumed_to_treat_each_record_on_its_own():
@@ -143,11 +134,8 @@ def test_a_remainder_that_learns_is_refused():
     refused(UnknownGuaranteeError, columns, "'remainder'", "StandardScaler")
 
 
-def test_a_cache_is_refused(tmp_path):
+def test_a_cache_is_refused_at_any_depth(tmp_path):
     refused(LeakingEstimatorError, chain(memory=str(tmp_path)), "memory=", "same noise", "memory=None")
-
-
-def test_a_cache_of_an_inner_pipeline_is_refused(tmp_path):
     refused(LeakingEstimatorError, make_pipeline(chain(memory=str(tmp_path))), "In step 'pipeline'", "memory=None")
 
 

@@ -45,41 +45,30 @@ def of_polars(values, dtype):
     return polars.DataFrame({"a": polars.Series(values, dtype=getattr(polars, dtype))})
 
 
-def whole_of_polars(missing):
-    return of_polars([None, *WHOLE[1:].tolist()] if missing else WHOLE.tolist(), "Int64")
+def of_pandas(values, dtype):
+    return pd.DataFrame({"a": pd.Series(values, dtype=dtype)})
 
 
-def truth_of_polars(missing):
-    truth = (WHOLE > 0).tolist()
-    return of_polars([None, *truth[1:]] if missing else truth, "Boolean")
+def categorical(values, dtype):
+    return pd.DataFrame({"a": pd.Categorical(pd.Series(values, dtype="Int64").to_numpy(object), categories=dtype)})
 
 
-def whole_of_pandas(missing):
-    return pd.DataFrame({"a": pd.Series([None, *WHOLE[1:]] if missing else WHOLE, dtype="Int64")})
+#: Column with a missing value or without: how it is made, of which values, and of which type.
+TABLES = {
+    "whole numbers of polars": (of_polars, WHOLE, "Int64"),
+    "flags of polars": (of_polars, WHOLE > 0, "Boolean"),
+    "whole numbers of pandas": (of_pandas, WHOLE, "Int64"),
+    "flags of pandas": (of_pandas, WHOLE > 0, "boolean"),
+    "categories": (categorical, WHOLE, [0, 1, 2]),
+    "categories of the values": (of_pandas, WHOLE, "category"),
+}
 
 
-def truth_of_pandas(missing):
-    truth = (WHOLE > 0).tolist()
-    return pd.DataFrame({"a": pd.Series([None, *truth[1:]] if missing else truth, dtype="boolean")})
+def table(name, missing):
+    make, values, dtype = TABLES[name]
+    return make([None, *values[1:].tolist()] if missing else values.tolist(), dtype)
 
 
-def categorical(missing):
-    values = pd.Series([None, *WHOLE[1:]] if missing else WHOLE, dtype="Int64")
-    return pd.DataFrame({"a": pd.Categorical(values.to_numpy(object), categories=[0, 1, 2])})
-
-
-def categorical_of_its_values(missing):
-    return pd.DataFrame({"a": pd.Series([None, *WHOLE[1:]] if missing else WHOLE).astype("category")})
-
-
-TABLES = [
-    whole_of_polars,
-    truth_of_polars,
-    whole_of_pandas,
-    truth_of_pandas,
-    categorical,
-    categorical_of_its_values,
-]
 STEPS = [
     one_hot(0, 1, 2),
     one_hot(0.5, 1.5, 2.5),
@@ -106,26 +95,26 @@ def state(part):
     return (type(part).__name__, repr(part) if kept is None else state(kept))
 
 
-def releases(step, table, kind=DPRandomSearchCV, **more):
+def releases(step, name, kind=DPRandomSearchCV, **more):
     model = make_pipeline(clone(step), NoisyCentroids(epsilon=50.0, random_state=0))
     for missing in (False, True):
         search = kind(model, {"noisycentroids__shrink": [0.0]}, random_state=0, delta=1e-5, **more)
-        yield search.fit(table(missing), LABELS).best_estimator_[:-1]
+        yield search.fit(table(name, missing), LABELS).best_estimator_[:-1]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+@pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: repr(step)[:40].replace("\n", ""))
-def test_one_missing_value_changes_nothing_of_the_released_steps(step, table):
-    whole, missing = releases(step, table, n_iter=2)
+def test_one_missing_value_changes_nothing_of_the_released_steps(step, name):
+    whole, missing = releases(step, name, n_iter=2)
     assert state(whole) == state(missing)
     assert list(whole.get_feature_names_out()) == list(missing.get_feature_names_out())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("table", TABLES[:2], ids=lambda table: table.__name__)
-def test_the_final_model_of_a_subset_search_has_steps_by_parameters_too(table):
-    whole, missing = releases(one_hot(0, 1, 2), table, DPSubsetSearchCV, subset_fraction=0.5)
+@pytest.mark.parametrize("name", list(TABLES)[:2])
+def test_the_final_model_of_a_subset_search_has_steps_by_parameters_too(name):
+    whole, missing = releases(one_hot(0, 1, 2), name, DPSubsetSearchCV, subset_fraction=0.5)
     assert state(whole) == state(missing)
     assert list(whole.get_feature_names_out()) == ["a_0", "a_1", "a_2"]
 
@@ -136,7 +125,7 @@ def test_scores_are_those_of_records_read_alone():
     model = make_pipeline(constant(0.5), NoisyCentroids(epsilon=1e6, random_state=0))
     scores = [
         DPRandomSearchCV(model, {}, n_iter=2, random_state=0, delta=1e-5, score_noise=PureDP(epsilon=1e6))
-        .fit(whole_of_polars(missing), (WHOLE > 0).astype(int))
+        .fit(table("whole numbers of polars", missing), (WHOLE > 0).astype(int))
         .best_score_
         for missing in (False, True)
     ]

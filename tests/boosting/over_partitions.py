@@ -17,6 +17,7 @@ from distributed import Client, LocalCluster
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.boosting import partitions
 
+from ..clusters import error
 from .models import MODELS, STARTS, TABLE
 
 
@@ -121,14 +122,6 @@ def persons():
         "apart": error(lambda: make("numbers").fit(cut(4, table), "price", groups="who")),
         "apart as other types": error(lambda: make("numbers").fit(halves, "price", groups="who")),
     }
-
-
-def error(work):
-    try:
-        work()
-    except Exception as found:
-        return f"{type(found).__name__}: {found}"
-    return None
 
 
 def unreadable():

@@ -19,6 +19,7 @@ from sklearn_dpsearch.boosting.random_cells import EXPLORING, WHOLE
 from sklearn_dpsearch.data.rows import ChosenRows
 from sklearn_dpsearch.privacy import GaussianDP
 
+from ..search.toys import refuses_to_fit
 from .models import MODELS, STARTS, TABLE
 from .tables import SCHEMA, table
 
@@ -266,9 +267,7 @@ def test_constructors_only_assign():
 
 def test_a_failed_fit_leaves_no_model(kind):
     model = MODELS[kind]().fit(TABLE, TABLE[FITTED[kind].target])
-    with pytest.raises(ValueError, match="missing from the table"):
-        model.fit(TABLE[["age"]], TABLE[model.target])
-    assert not hasattr(model, "privacy_spent_")
+    refuses_to_fit(model, ValueError, "missing from the table", TABLE[["age"]], TABLE[model.target])
     with pytest.raises(NotFittedError):
         model.predict(TABLE)
 

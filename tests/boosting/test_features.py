@@ -76,13 +76,6 @@ def test_codes_take_as_many_bytes_as_the_values_need():
     assert CodedColumns(Schema({"a": {"buckets": 255}}), 4).codes(pd.DataFrame({"a": ["x"]})).dtype == np.uint8
 
 
-def test_blocks_of_records_are_coded_like_all_at_once(monkeypatch):
-    frame = pd.DataFrame({"a": np.random.default_rng(0).uniform(0, 8, 50)})
-    whole = CodedColumns(Schema({"a": (0.0, 8.0)}), 4).codes(frame)
-    monkeypatch.setattr("sklearn_dpsearch.boosting.features.BLOCK", 7)
-    np.testing.assert_array_equal(CodedColumns(Schema({"a": (0.0, 8.0)}), 4).codes(frame), whole)
-
-
 def test_chosen_rows_are_coded_like_a_copy_of_them_and_read_block_by_block(monkeypatch):
     X, chosen = np.random.default_rng(0).uniform(-1, 9, (50, 2)), np.arange(49, 0, -3)
     columns = CodedColumns(Schema({"a": (0.0, 8.0), "b": (0, 8)}), 4)

@@ -28,8 +28,6 @@ ENTRIES = {
     "buckets": {"buckets": 4096},
 }
 WHOLE = [1, LARGE + 1, LARGE + 3, None, 0]
-FLAGS = [True, None, False]
-FRACTIONS = [0.1, None, 0.30000001192092896, 2.5]
 
 
 def of_pandas(values, kind):
@@ -46,16 +44,9 @@ def of_polars(values, kind):
 
 
 TABLES = {
-    "Int64": (lambda values: of_pandas(values, "Int64"), WHOLE),
-    "UInt64": (lambda values: of_pandas(values, "UInt64"), WHOLE),
-    "category": (of_categories, WHOLE),
-    "Float32": (lambda values: of_pandas(values, "Float32"), FRACTIONS),
-    "Float64": (lambda values: of_pandas(values, "Float64"), FRACTIONS),
-    "boolean": (lambda values: of_pandas(values, "boolean"), FLAGS),
-    "polars Int64": (lambda values: of_polars(values, "Int64"), WHOLE),
-    "polars UInt64": (lambda values: of_polars(values, "UInt64"), WHOLE),
-    "polars Float32": (lambda values: of_polars(values, "Float32"), FRACTIONS),
-    "polars Boolean": (lambda values: of_polars(values, "Boolean"), FLAGS),
+    "Int64": lambda values: of_pandas(values, "Int64"),
+    "category": of_categories,
+    "polars Int64": lambda values: of_polars(values, "Int64"),
 }
 
 
@@ -65,32 +56,20 @@ def objects(values):
     return array
 
 
-def check_each_alone(schema, values, table):
-    """Records in two orders, and each of them alone, have the same numbers and the same codes."""
-    for read in (TableEncoder(schema).transform, lambda X: CodedColumns(Schema(schema), 16).codes(X).T):
-        together, backwards = read(table(values)), read(table(values[::-1]))[::-1]
-        alone = [read(table([value]))[0].tolist() for value in values]
-        assert together.tolist() == backwards.tolist() == alone
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_no_value_changes_how_another_is_read(entry):
-    check_each_alone({"a": ENTRIES[entry]}, ANYTHING, objects)
+    """Records in two orders, and each of them alone, have the same numbers and the same codes."""
+    schema = {"a": ENTRIES[entry]}
+    for read in (TableEncoder(schema).transform, lambda X: CodedColumns(Schema(schema), 16).codes(X).T):
+        together, backwards = read(objects(ANYTHING)), read(objects(ANYTHING[::-1]))[::-1]
+        alone = [read(objects([value]))[0].tolist() for value in ANYTHING]
+        assert together.tolist() == backwards.tolist() == alone
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("entry", ["numbers", "whole numbers", "list", "buckets"])
 @pytest.mark.parametrize("kind", TABLES)
-def test_a_missing_value_changes_how_no_other_is_read(kind, entry):
-    table, values = TABLES[kind]
-    check_each_alone({"a": ENTRIES[entry]}, values, table)
-
-
-@pytest.mark.parametrize("kind", ["Int64", "category", "polars Int64"])
 def test_listed_whole_numbers_are_not_rounded(kind):
-    table, values = TABLES[kind]
-    found = TableEncoder({"a": {"values": [LARGE + 1, LARGE + 3]}}).transform(table(values))
+    found = TableEncoder({"a": {"values": [LARGE + 1, LARGE + 3]}}).transform(TABLES[kind](WHOLE))
     assert found.tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]]
 
 

@@ -97,7 +97,7 @@ OBJECTS = [
 ]  # fmt: skip
 USUAL = {
     "floats": [0.5, 2.0, 1.0, 0.25, 3.0, 1.5, 0.75],
-    "wholes": [1, 2, 3, 1, 2, 3, 1],
+    "wholes": [1, BIG, 3, 1, BIG + 2, 3, 1],  # whole numbers that doubles cannot tell apart
     "flags": [True, False, True, True, False, True, False],
     "texts": ["x", "yy", "x", "z", "yy", "x", "z"],
     "instants": [datetime(2020 + i, 1, 1 + i, i) for i in range(N)],

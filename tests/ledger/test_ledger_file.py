@@ -106,53 +106,22 @@ def test_a_last_line_that_lacks_its_end_alone_counts(ledger):
     assert labels(path) == "abcd"
 
 
-def changed(lines):
-    return [*lines[:2], lines[2].replace(b"1.0", b"0.1"), *lines[3:]]
+#: What became of the lines, and the number of the one that the error names.
+DAMAGES = {
+    "changed": (lambda lines: [*lines[:2], lines[2].replace(b"1.0", b"0.1"), *lines[3:]], 3),
+    "without one": (lambda lines: [*lines[:2], *lines[3:]], 3),
+    "swapped": (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], 2),
+    "torn": (lambda lines: [*lines[:2], lines[2][:30], *lines[3:]], 3),
+    "twice": (lambda lines: [*lines[:3], lines[2], *lines[3:]], 4),
+    "changed at the end": (lambda lines: [*lines[:3], lines[3].replace(b"1.0", b"0.1")], 4),
+    "another budget": (lambda lines: [lines[0].replace(b"10.0", b"90.0"), *lines[1:]], 1),
+    "no header": (lambda lines: lines[1:], 1),
+    "empty": (lambda lines: [], 1),
+    "something else": (lambda lines: [b"age,income\n", b"39,50\n"], 1),
+}
 
 
-def without_one(lines):
-    return [*lines[:2], *lines[3:]]
-
-
-def swapped(lines):
-    return [lines[0], lines[2], lines[1], *lines[3:]]
-
-
-def torn(lines):
-    return [*lines[:2], lines[2][:30], *lines[3:]]
-
-
-def twice(lines):
-    return [*lines[:3], lines[2], *lines[3:]]
-
-
-def changed_at_the_end(lines):
-    return [*lines[:3], lines[3].replace(b"1.0", b"0.1")]
-
-
-def another_budget(lines):
-    return [lines[0].replace(b"10.0", b"90.0"), *lines[1:]]
-
-
-def no_header(lines):
-    return lines[1:]
-
-
-@pytest.mark.parametrize(
-    ("damage", "line"),
-    [
-        (changed, 3),
-        (without_one, 3),
-        (swapped, 2),
-        (torn, 3),
-        (twice, 4),
-        (changed_at_the_end, 4),
-        (another_budget, 1),
-        (no_header, 1),
-        (lambda lines: [], 1),
-        (lambda lines: [b"age,income\n", b"39,50\n"], 1),
-    ],
-)
+@pytest.mark.parametrize(("damage", "line"), DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_line_is_an_error_that_says_which_and_what_to_do(ledger, damage, line):
     path = Path(ledger.path)
     path.write_bytes(b"".join(damage(path.read_bytes().splitlines(keepends=True))))

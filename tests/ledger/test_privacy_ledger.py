@@ -41,16 +41,6 @@ from sklearn_dpsearch.privacy.spent import PrivacySpent
 from sklearn_dpsearch.privacy.statement.content import up
 
 
-@pytest.fixture
-def begin(tmp_path):
-    """A new ledger, by default one that refuses nothing."""
-
-    def made(name="x", **given):
-        return PrivacyLedger(tmp_path / name, **{"epsilon": math.inf, "delta": 1e-5, **given})
-
-    return made
-
-
 def sgd(noise, steps=1000):
     return DPSGD(noise_multiplier=noise, sample_rate=0.01, steps=steps)
 
@@ -228,14 +218,17 @@ def test_no_ledger_is_begun_without_a_budget(tmp_path, given):
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"epsilon": 0}, {"epsilon": -1}, {"epsilon": math.nan}, {"delta": 1}, {"delta": -1e-9}, {"delta": math.nan}],
+    ("wrong", "error", "match"),
+    [
+        *(({"epsilon": number}, ValueError, "Expected") for number in (0, -1, math.nan)),
+        *(({"delta": number}, ValueError, "Expected") for number in (1, -1e-9, math.nan)),
+        ({"neighboring": "replace"}, ValueError, "Expected"),
+        *((given, TypeError, "a number is needed") for given in ({"epsilon": "3"}, {"delta": "0"}, {"epsilon": True})),
+    ],
 )
-def test_budgets_that_are_none_are_refused(begin, wrong):
-    with pytest.raises(ValueError, match="Expected"):
+def test_budgets_that_are_none_are_refused(begin, wrong, error, match):
+    with pytest.raises(error, match=match):
         begin(**wrong)
-    with pytest.raises(ValueError, match="Expected"):
-        begin(neighboring="replace")
 
 
 def test_copies_and_pickles_are_the_same_ledger(begin):
@@ -355,12 +348,6 @@ class Net:
 def test_what_is_no_guarantee_is_refused(begin, wrong):
     with pytest.raises(TypeError, match="needed"):
         begin().spend(wrong)
-
-
-@pytest.mark.parametrize("wrong", [{"epsilon": "3"}, {"delta": "0"}, {"epsilon": True}])
-def test_budgets_are_numbers(begin, wrong):
-    with pytest.raises(TypeError, match="a number is needed"):
-        begin(**wrong)
 
 
 def test_the_statement_of_a_ledger_has_its_budget_and_what_is_left(begin):

@@ -654,7 +654,7 @@ MUTANTS = {
         file="search/random_search.py",
         old='        self.releases_all = search.release == "all"\n',
         new="        self.releases_all = True\n",
-        tests=("search/test_nothing_leaks.py::test_attributes_are_the_release_and_nothing_else",),
+        tests=("search/test_every_search.py::test_the_release_is_the_winner_and_nothing_else",),
     ),
     "error text quoted": Mutant(
         mistake="An error of a worker is shown with what it says.",
@@ -668,7 +668,7 @@ MUTANTS = {
         file="search/_base.py",
         old="        if isinstance(self.error_score, str):\n",
         new="        if False:\n",
-        tests=("search/test_bad_input.py::test_raising_on_the_first_error_is_refused",),
+        tests=("search/test_arguments.py::test_it_is_refused_before_any_record_is_read",),
     ),
     "an earlier release stays": Mutant(
         mistake="After a fit that finds nothing, the model of the fit before is still there.",
@@ -816,7 +816,7 @@ MUTANTS = {
         file="search/_base.py",
         old="        if per_record and self.guarantee is None:\n",
         new="        if False:\n",
-        tests=("search/test_bad_input.py::test_weights_are_refused_without_a_declared_guarantee",),
+        tests=("search/test_migration.py::test_weights_of_whatever_kind_need_a_declared_guarantee",),
     ),
     "a weight for all": Mutant(
         mistake="A weight that is one number for all records is accepted without a word.",

@@ -12,8 +12,6 @@ import os
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
 import torch
 from torch import nn
 

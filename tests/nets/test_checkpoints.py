@@ -11,11 +11,8 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.base import clone
-
-pytest.importorskip("torch")
-pytest.importorskip("skorch")
 import torch
+from sklearn.base import clone
 from torch import nn
 
 from sklearn_dpsearch import DPRandomSearchCV

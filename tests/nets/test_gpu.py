@@ -6,12 +6,8 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy import stats
-
-pytest.importorskip("torch")
-pytest.importorskip("skorch")
-pytest.importorskip("opacus")
 import torch
+from scipy import stats
 from torch import nn
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import re
-import warnings
-from pathlib import Path
-
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("skorch")
-pytest.importorskip("opacus")
+from ..pages import blocks_of, run
 
 pytestmark = pytest.mark.slow
 
-PAGE = Path(__file__).parents[2] / "docs" / "learn" / "migrating_nets.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+PAGE = "migrating_nets.md"
 
 
 @pytest.fixture(scope="module")
 def done():
-    """What the names of the page stand for in the end."""
-    names = {"__name__": "page"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Opacus's own
-        for number, block in enumerate(BLOCKS):
-            exec(compile(block, f"{PAGE.name}, block {number + 1}", "exec"), names)
-    return names
-
-
-def test_the_page_is_all_there():
-    assert len(BLOCKS) == 8
-    assert PAGE.read_text().count("```") == 2 * len(BLOCKS)
+    blocks = blocks_of(PAGE)
+    assert len(blocks) == 8
+    return run(PAGE, blocks)
 
 
 @pytest.mark.parametrize("name", ["private", "trained", "augmented", "halves"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
-pytest.importorskip("torch")
 import torch
 from torch import nn
 
@@ -16,7 +14,7 @@ from sklearn_dpsearch.nets.named_tensors import ByName, names_of
 from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
-from .toys import CPU, seeded
+from .toys import CPU, Both, seeded
 
 
 def inputs(n=40):
@@ -39,33 +37,22 @@ class Wide(nn.Module):
         return self.last(torch.cat([torch.relu(self.deep(values)), self.wide(words.float())], dim=1))
 
 
-class Embedded(nn.Module):
-    """A graph with another layer."""
-
-    def __init__(self):
-        super().__init__()
-        self.words, self.last = nn.Embedding(6, 3), nn.Linear(7, 2)
-
-    def forward(self, words, values):
-        return self.last(torch.cat([values, self.words(words).mean(1)], dim=1))
-
-
-class Scaled(Embedded):
+class Scaled(Both):
     """A graph with a parameter outside of layers: ``vmap`` of the graph."""
 
     def __init__(self):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(4))
 
-    def forward(self, words, values):
-        return super().forward(words, values * self.scale)
+    def forward(self, values, words):
+        return super().forward(values * self.scale, words)
 
 
-class NoGraph(Embedded):
+class NoGraph(Both):
     """Code that is no graph: ``vmap`` of the code."""
 
-    def forward(self, words, values):
-        return super().forward(words, values + torch.zeros(4))
+    def forward(self, values, words):
+        return super().forward(values + torch.zeros(4), words)
 
 
 class Coupled(Wide):
@@ -100,7 +87,7 @@ def by_hand(module, norm):
     ("kind", "engine", "own"),
     [
         (Wide, LinearEngine, False),
-        (Embedded, LayeredEngine, False),
+        (Both, LayeredEngine, False),
         (Scaled, VmapEngine, False),
         (NoGraph, VmapEngine, True),
     ],
@@ -110,11 +97,7 @@ def test_every_way_sums_the_clipped_gradients_of_single_records(kind, engine, ow
     module, found = engine_of(kind)
     assert type(found) is engine
     assert getattr(found, "own_code", False) is own
-    trained, frozen = (found.layout.read([module], CPU, flag) for flag in (True, False))
-    sums = torch.zeros_like(trained, dtype=torch.float64)
-    found.bind(trained, frozen, sums)
-    rows, answers = Records.of(inputs(), labels(), CPU).take(torch.arange(40).unsqueeze(0))
-    found.add_clipped(rows, answers, torch.full((1, 40), norm))
+    sums = clipped_sums_of(found, module, inputs(), labels(), norm)
     torch.testing.assert_close(sums[0].float(), by_hand(module, norm).detach(), rtol=1e-4, atol=1e-5)
 
 
@@ -126,7 +109,7 @@ def test_a_module_that_couples_records_through_one_of_its_inputs_is_refused(kind
 
 @pytest.mark.slow
 def test_one_record_more_moves_a_sum_by_one_clipping_norm_whatever_its_parts_hold():
-    for kind in (Wide, Embedded, Scaled, NoGraph):
+    for kind in (Wide, Both, Scaled, NoGraph):
         module, engine = engine_of(kind)
         for value in (0.0, 1e-30, 50.0, -1e10, 3e38):
             extra = {"values": torch.full((1, 4), value), "words": torch.full((1, 3), 5)}
@@ -136,12 +119,12 @@ def test_one_record_more_moves_a_sum_by_one_clipping_norm_whatever_its_parts_hol
             assert float((joined - without).norm()) <= 1.0001
 
 
-def clipped_sums_of(engine, module, rows, answers):
+def clipped_sums_of(engine, module, rows, answers, norm=1.0):
     trained, frozen = (engine.layout.read([module], CPU, flag) for flag in (True, False))
     sums = torch.zeros_like(trained, dtype=torch.float64)
     engine.bind(trained, frozen, sums)
     everything = Records.of(rows, answers, CPU).take(torch.arange(len(answers)).unsqueeze(0))
-    engine.add_clipped(*everything, torch.ones(1, len(answers)))
+    engine.add_clipped(*everything, torch.full((1, len(answers)), norm))
     return sums
 
 

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import re
-import warnings
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import DPSGD, ApproxDP, Geometric, best_of
 
-pytest.importorskip("torch")
-pytest.importorskip("skorch")
-pytest.importorskip("opacus")
+from ..pages import LEARN, blocks_of, run
 
 pytestmark = pytest.mark.slow
 
-PAGE = Path(__file__).parents[2] / "docs" / "learn" / "opacus.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+PAGE = "opacus.md"
 
 
 @pytest.fixture(scope="module")
 def done():
-    """What the names of the page stand for in the end."""
-    names = {"__name__": "page"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Opacus's own
-        for number, block in enumerate(BLOCKS):
-            exec(compile(block, f"{PAGE.name}, block {number + 1}", "exec"), names)
-            if number == 2:
-                names["first"] = names["search"]
-    return names
-
-
-def test_the_page_is_all_there():
-    assert len(BLOCKS) == 5
-    assert PAGE.read_text().count("```") == 2 * len(BLOCKS)
-    assert len(PAGE.read_text().split()) <= 900
+    blocks = blocks_of(PAGE)
+    assert len(blocks) == 5
+    assert len((LEARN / PAGE).read_text().split()) <= 900
+    return {**run(PAGE, blocks), "first": run(PAGE, blocks[:3])["search"]}
 
 
 def test_every_search_of_the_page_keeps_its_total(done):

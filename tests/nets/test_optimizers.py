@@ -7,12 +7,8 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.base import clone
-
-pytest.importorskip("torch")
-pytest.importorskip("skorch")
-
 import torch
+from sklearn.base import clone
 from skorch.callbacks import Freezer, LRScheduler
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, StepLR

@@ -6,8 +6,6 @@ import pickle
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
 import torch
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV

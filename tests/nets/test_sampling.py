@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-pytest.importorskip("torch")
 from sklearn_dpsearch.nets import DPNeuralNetClassifier
 from sklearn_dpsearch.nets.randomness import Secrets
 from sklearn_dpsearch.nets.sampling import PoissonBatches, most_rows, padded_batches

@@ -7,9 +7,6 @@ import os
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-
 import torch
 
 from sklearn_dpsearch.nets.engines.base import Layout
@@ -171,14 +168,6 @@ def test_layouts_hold_every_parameter_once_and_give_it_back():
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
-
-
-def test_places_without_a_record_have_a_row():
-    """It adds exactly nothing, whatever lies there (``test_places_without_a_record_add_nothing``)."""
-    kept = records(4)
-    assert len(kept) == 4
-    inputs, targets = kept.take(torch.tensor([[0, 4], [4, 4]]))
-    assert (inputs.shape, targets.shape) == ((2, 2, 5), (2, 2))
 
 
 @pytest.mark.parametrize("features", [5, 256, 257, 784])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 
 import pytest
-
-pytest.importorskip("torch")
 import torch
 
 from sklearn_dpsearch.nets import torch_settings

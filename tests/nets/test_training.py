@@ -6,8 +6,6 @@ import pickle
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
 import torch
 from torch import nn
 
@@ -17,7 +15,6 @@ from sklearn_dpsearch.nets import torch_settings
 from sklearn_dpsearch.nets import training as module_under_test
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.stacked_training import Stack
 from sklearn_dpsearch.nets.training import train, train_together
 
@@ -85,24 +82,6 @@ def test_how_far_ahead_batches_are_drawn_changes_nothing(ahead, monkeypatch):
     same(together(mixed()), expected)
 
 
-def test_nets_without_biases_are_trained_together_as_alone():
-    """A place without a record has inputs, outputs and targets of zero: a gradient of norm zero."""
-
-    def tasks():
-        made = [mlp(classes=1, seed=i, bias=False) for i in range(3)]
-        return [training(one, seed=i, criterion=nn.MSELoss(reduction="sum")) for i, one in enumerate(made)]
-
-    inputs = records().inputs
-    kept = Records.of(inputs, inputs[:, :1] / 10, CPU)
-    expected = tasks()
-    for one in expected:
-        train(one, kept, max_physical_batch=1000)
-    found = tasks()
-    assert all(train_together(found, kept, max_physical_batch=1000))
-    same([flat(one.module) for one in found], [flat(one.module) for one in expected])
-    assert flat(found[0].module).isfinite().all()
-
-
 def test_nets_of_one_architecture_are_one_stack_and_others_are_not():
     groups = module_under_test._groups(mixed(), records(), 10_000)
     assert sorted(i for group in groups for i in group) == list(range(9))
@@ -143,19 +122,6 @@ def test_what_the_user_has_set_in_pytorch_changes_no_precision(make):
         torch.set_float32_matmul_precision("highest")
     assert torch.equal(flat(found), flat(expected))
     same([flat(one.module) for one in tasks], [flat(expected)] * 2)
-
-
-def test_dropout_repeats_under_a_seed_and_differs_without():
-    def once(seed):
-        net = seeded(lambda: nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.Linear(8, 3)))
-        train(training(net, seed=seed), records(), max_physical_batch=100)
-        return flat(net)
-
-    torch.manual_seed(1)
-    first = once(4)
-    torch.manual_seed(2)
-    assert torch.equal(first, once(4))
-    assert not torch.equal(once(None), once(None))
 
 
 # --- how many steps -----------------------------------------------------------------------------------------------

@@ -29,6 +29,13 @@ class Small(nn.Module):
         return self.last(self.dropout(self.activation(self.first(inputs))))
 
 
+class Centred(Small):
+    """Couples the records of a batch."""
+
+    def forward(self, inputs):
+        return super().forward(inputs - inputs.mean(0))
+
+
 def net(module=Small, **changed):
     arguments = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "classes": [0, 1], "lr": 0.5, **changed}
     return DPNeuralNetClassifier(module, **{key: value for key, value in arguments.items() if value is not ...})

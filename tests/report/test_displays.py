@@ -173,10 +173,20 @@ def tabular(**changed):
     )
 
 
-def test_shapes_of_a_net_are_computed_without_a_record_and_drawn_with_their_band(ax):
-    net = tabular(hidden_layer_sizes=()).fit(people(), ["no", "yes"] * 150)
-    display = ShapeDisplay.from_estimator(net, ["age"]).plot(ax)
-    shape = net.shapes(["age"])["age"]
+def boosting(most):
+    given = {"classes": ["no", "yes"], "target_mu": 1.0, "max_iter": 20, "max_features_per_cell": most}
+    return DPGradientBoostingClassifier(COLUMNS, **given)
+
+
+@pytest.mark.parametrize(
+    ("make", "partial"),
+    [(lambda: tabular(hidden_layer_sizes=()), False), (lambda: boosting(1), False), (lambda: boosting(4), True)],
+)
+def test_shapes_are_computed_without_a_record_drawn_with_their_band_and_say_where_they_are_not_all(make, partial, ax):
+    model = make().fit(people(), ["no", "yes"] * 150)
+    display = ShapeDisplay.from_estimator(model, ["age"]).plot(ax)
+    shape = model.shapes(["age"])["age"]
+    assert list(display.shapes) == ["age"]
     assert display.curves == ["log odds of yes"] == [ax.get_ylabel()]
     x, y = ax.lines[-1].get_data()
     assert np.array_equal(x, shape.values)
@@ -184,21 +194,7 @@ def test_shapes_of_a_net_are_computed_without_a_record_and_drawn_with_their_band
     band = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert band.min() == pytest.approx((shape.effects[0] - shape.noise[0]).min())
     assert band.max() == pytest.approx((shape.effects[0] + shape.noise[0]).max())
-    assert (display.partial, ax.get_title(loc="left")) == (False, "")
-
-
-@pytest.mark.parametrize("most", [1, 4])
-def test_boosting_has_curves_and_a_band_and_says_where_they_are_not_all(most, ax):
-    boosting = DPGradientBoostingClassifier(
-        COLUMNS, classes=["no", "yes"], target_mu=1.0, max_iter=20, max_features_per_cell=most
-    ).fit(people(), ["no", "yes"] * 150)
-    display = ShapeDisplay.from_estimator(boosting, ["age"]).plot(ax)
-    shape = boosting.shapes(["age"])["age"]
-    assert (list(display.shapes), display.curves) == (["age"], ["log odds of yes"])
-    assert np.array_equal(ax.lines[-1].get_ydata(), shape.effects[0])
-    band = ax.collections[0].get_paths()[0].vertices[:, 1]
-    assert band.max() == pytest.approx((shape.effects[0] + shape.noise[0]).max())
-    assert display.partial == (most > 1) == bool(ax.get_title(loc="left"))
+    assert display.partial == partial == bool(ax.get_title(loc="left"))
 
 
 def test_without_matplotlib_a_picture_is_computed_and_drawing_says_what_to_install(monkeypatch):

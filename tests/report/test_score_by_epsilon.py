@@ -74,10 +74,14 @@ def test_four_of_five_fits_must_reach_it_here_and_at_every_larger_epsilon():
     assert "no epsilon here suffices" in str(never)
 
 
-def test_nothing_is_entered_into_a_ledger(tmp_path):
-    model = DPGradientBoostingClassifier({"a": (0, 1), "b": (0, 1)}, classes=[0, 1], target_delta=1e-5, max_iter=3)
+@pytest.mark.parametrize("searched", [False, True])
+def test_nothing_is_entered_into_a_ledger(searched, tmp_path):
+    """Neither that of the block nor that of a search."""
+    model = DPGradientBoostingClassifier({"a": (0, 1), "b": (0, 1)}, classes=[0, 1], max_iter=3)
     with PrivacyLedger(tmp_path / "data.ledger", epsilon=1.0, delta=1e-4) as ledger:
-        needed_epsilon(model, X, y, n_samples=200, at_least=0.5, epsilons=[5.0], n_fits=1)
+        search = DPRandomSearchCV(model, {"prior_factor": [1.0]}, n_iter=2, delta=1e-5, ledger=ledger)
+        one = search if searched else model.set_params(target_delta=1e-5)
+        needed_epsilon(one, X, y, n_samples=200, at_least=0.5, epsilons=[5.0], n_fits=1)
     assert ledger.entries() == ()
 
 
@@ -98,11 +102,3 @@ def test_a_model_whose_epsilon_cannot_be_set_is_refused():
 def test_wrong_arguments_are_named(wrong):
     with pytest.raises(ValueError, match=f"The '{next(iter(wrong))}' parameter of needed_epsilon must be"):
         needed_epsilon(Told(), X, y, **{"n_samples": 50, "at_least": 0.9, **wrong})
-
-
-def test_a_search_with_a_ledger_of_its_own_enters_nothing_either(tmp_path):
-    model = DPGradientBoostingClassifier({"a": (0, 1), "b": (0, 1)}, classes=[0, 1], max_iter=3)
-    ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=1.0, delta=1e-4)
-    search = DPRandomSearchCV(model, {"prior_factor": [1.0]}, n_iter=2, delta=1e-5, ledger=ledger)
-    needed_epsilon(search, X, y, n_samples=200, at_least=0.5, epsilons=[5.0], n_fits=1)
-    assert ledger.entries() == ()

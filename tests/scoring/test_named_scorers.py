@@ -40,28 +40,17 @@ def test_names_that_need_a_public_fact_say_which(name, fact):
         get_private_scorer(name, None)
 
 
+OTHERS = sorted(set(get_scorer_names()) - set(SCORERS))
+
+
 @pytest.mark.parametrize(
-    "scoring",
-    [
-        "roc_auc_ovr",
-        "max_error",
-        "explained_variance",
-        "nonsense",
-        make_scorer(f1_score),
-        mean_absolute_error,
-        ["accuracy"],
-        {"a": "accuracy"},
-    ],
+    "scoring", [*OTHERS, "nonsense", make_scorer(f1_score), mean_absolute_error, ["accuracy"], {"a": "accuracy"}]
 )
 def test_what_cannot_be_made_private_is_refused_with_the_remedies(scoring):
-    with pytest.raises(UnknownSensitivityError, match=r"no usable sensitivity.*make_private_scorer.*X_public"):
+    remedies = r"no usable sensitivity.*make_private_scorer.*X_public"
+    with pytest.raises(UnknownSensitivityError, match=remedies) as caught:
         get_private_scorer(scoring, LogisticRegression())
-
-
-@pytest.mark.parametrize("name", sorted(set(get_scorer_names()) - set(SCORERS)))
-def test_every_other_name_of_scikit_learn_is_refused(name):
-    with pytest.raises(UnknownSensitivityError, match=name):
-        get_private_scorer(name, LogisticRegression())
+    assert not isinstance(scoring, str) or scoring in str(caught.value)
 
 
 @pytest.mark.parametrize("name", SCORERS)

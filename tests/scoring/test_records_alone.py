@@ -11,7 +11,6 @@ from sklearn.metrics import mean_squared_error
 
 from sklearn_dpsearch._process.containment import PRIVATE
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
-from sklearn_dpsearch.scoring.contributions import as_array
 from sklearn_dpsearch.scoring.counts import BalancedAccuracyScorer
 from sklearn_dpsearch.scoring.r2 import R2Scorer
 
@@ -173,27 +172,18 @@ def test_a_metric_gets_arrays_of_numbers_also_from_lists(many):
 # --- types of labels ------------------------------------------------------------------------------------------
 
 
-def categories(values, of):
-    return pd.Series(pd.Categorical(values, categories=of))
-
-
 def of_polars(values, kind):
     pl = pytest.importorskip("polars")
     return pl.Series("y", values, dtype=getattr(pl, kind))
 
 
-SMALL = np.array([3, 5], np.uint8)
 DAY, NEXT = np.datetime64("2020-01-01"), np.datetime64("2020-01-02")
 DATES = private_scorer("balanced_accuracy", classes=[DAY, NEXT])
+#: Each way in: ``test_door`` has every container and every odd value.
 ODD = {
     "own metric, pandas": (ERROR, Says(np.uint8(5)), lambda y: pd.Series(y, dtype="UInt8"), 3, None),
-    "own metric, polars": (ERROR, Says(np.uint8(5)), lambda y: of_polars(y, "UInt8"), 3, None),
-    "own metric, category": (ERROR, Says(np.uint8(5)), lambda y: categories(y, SMALL), 3, None),
     "own metric, list": (ERROR, Says(np.uint8(5)), list, np.uint8(3), 3.0),
     "own metric, list of flags": (ERROR, Says(np.False_), list, True, 2),
-    "accuracy, pandas": (ACCURACY, Says(BIG), lambda y: pd.Series(y, dtype="Int64"), BIG + 1, None),
-    "accuracy, polars": (ACCURACY, Says(BIG), lambda y: of_polars(y, "Int64"), BIG + 1, None),
-    "accuracy, category": (ACCURACY, Says(BIG), lambda y: categories(y, [BIG, BIG + 1]), BIG + 1, None),
     "accuracy, frame": (ACCURACY, Says(BIG), lambda y: pd.DataFrame({"y": pd.array(y, "Int64")}), BIG + 1, None),
     "accuracy, frame of polars": (ACCURACY, Says(BIG), lambda y: of_polars(y, "Int64").to_frame(), BIG + 1, None),
     "accuracy, list": (ACCURACY, Says(float(BIG)), list, BIG + 1, None),
@@ -210,31 +200,6 @@ def test_no_record_decides_the_type_of_other_labels(name, place):
     one, other = [usual] * 200, [usual] * 200
     other[place] = odd
     assert moved(scorer, model, container(one), container(other)) <= scorer.sensitivity("replace_one").l1
-
-
-@pytest.mark.parametrize("values", [[True, False, None], [1, BIG + 1, None], ["a", "b", None], [0.5, 1.5, None]])
-def test_labels_of_own_types_are_read_alike_with_and_without_a_missing_one(values):
-    kind_of_polars = {bool: "Boolean", int: "Int64", str: "String", float: "Float64"}[type(values[0])]
-    of_pandas = {bool: "boolean", int: "Int64", str: "string", float: "Float64"}[type(values[0])]
-    for container in (
-        list,
-        tuple,
-        lambda y: of_polars(y, kind_of_polars),
-        lambda y: pd.Series(y, dtype=of_pandas),
-        lambda y: categories(y, values[:2]),
-        lambda y: pd.array(y, dtype=of_pandas),
-    ):
-        whole, gap = as_array(container(values[:2])), as_array(container(values))
-        assert whole.dtype == gap.dtype
-        assert whole.tolist() == gap[:2].tolist() == values[:2]
-        assert [type(value) for value in gap[:2].tolist()] == [type(value) for value in values[:2]]
-        assert gap[2] is None or np.isnan(gap[2])
-
-
-@pytest.mark.parametrize("dtype", ["i8", "u1", "f4", "U3", "O", "M8[D]", "?"])
-def test_arrays_keep_their_type(dtype):
-    given = np.zeros(3).astype(dtype) if dtype[0] != "M" else np.zeros(3, dtype)
-    assert as_array(given) is given
 
 
 # --- what a record may raise ----------------------------------------------------------------------------------

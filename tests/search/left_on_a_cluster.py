@@ -23,7 +23,7 @@ from joblib import parallel_config
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import Fixed
 
-from .toys import NoisyCentroids
+from .toys import NoisyCentroids, Slow
 
 #: Eight bytes that are a number between -1 and 1, and one of candidates; both in every form in which they are logged.
 MARK = b"canary\x00\x3f"
@@ -35,14 +35,6 @@ MARKS = (
     b"0.12345678",
     b"blabbed",
 )
-
-
-class Slow(NoisyCentroids):
-    """Takes so long that workers have to write."""
-
-    def fit(self, X, y):
-        time.sleep(0.2)
-        return super().fit(X, y)
 
 
 class Leaking(NoisyCentroids):

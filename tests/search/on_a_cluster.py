@@ -18,17 +18,9 @@ from sklearn_dpsearch.search.execution.clusters import workplace
 from sklearn_dpsearch.search.execution.workers import in_parallel
 from sklearn_dpsearch.search.private_process import privately
 
-from .toys import NoisyCentroids, two_blobs
+from .toys import NoisyCentroids, Slow, two_blobs
 
 SPACE = {"shrink": [0.0, 0.2, 0.4]}
-
-
-class Slow(NoisyCentroids):
-    """Takes so long that a worker can be lost meanwhile."""
-
-    def fit(self, X, y):
-        time.sleep(0.3)
-        return super().fit(X, y)
 
 
 def searches(model, **more):

@@ -17,8 +17,8 @@ from joblib import parallel_config
 from ray.util.joblib import register_ray
 
 from .left_on_a_cluster import FAILING, failed, files, found_in, marked, search
-from .on_a_cluster import Slow, released, searches
-from .toys import NoisyCentroids, two_blobs
+from .on_a_cluster import released, searches
+from .toys import NoisyCentroids, Slow, two_blobs
 
 
 def left():

@@ -19,6 +19,8 @@ from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, PrivacyLedger
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, partitions
 from sklearn_dpsearch.preprocessing import Schema
 
+from ..clusters import error
+
 MARK = "a record of nobody else"
 
 
@@ -111,14 +113,6 @@ def shuffled():
     with tempfile.TemporaryDirectory() as folder:
         ledger = PrivacyLedger(Path(folder) / "ledger.jsonl", epsilon=100.0, delta=1e-3)
         return error(lambda: search(ledger=ledger).fit(frame, "pay"))
-
-
-def error(work):
-    try:
-        work()
-    except Exception as found:
-        return f"{type(found).__name__}: {found}"
-    return None
 
 
 def refused():

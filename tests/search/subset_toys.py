@@ -5,12 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from sklearn_dpsearch import DPSubsetSearchCV
+from sklearn_dpsearch.scoring import make_private_scorer
 
 from .toys import NoisyCentroids, RandomizedResponse, two_blobs
 
 X, y = two_blobs(400)
 IDS = np.column_stack([np.arange(400.0), np.ones(400)])  # the first feature says which record it is
 SEEN: list[dict] = []
+
+
+def hits(y_true, y_pred):
+    return (y_true == y_pred).astype(float)
+
+
+#: Each record's own answer, right or wrong.
+HITS = make_private_scorer(hits, lower=0, upper=1, resolution=1)
 
 
 class Watching(RandomizedResponse):

@@ -11,7 +11,7 @@ import pytest
 from sklearn.model_selection import LeavePOut
 
 from sklearn_dpsearch import DPThresholdSearchCV
-from sklearn_dpsearch.privacy import Fixed, Geometric, Poisson, PureDP
+from sklearn_dpsearch.privacy import BudgetUnreachableError, Fixed, Geometric, Poisson, PrivacyError, PureDP
 
 from .toys import IN_DOUBLING, SEARCHES, NoisyCentroids, Untouchable, search_of, some_labels, two_blobs
 
@@ -61,7 +61,7 @@ REFUSED = every_search(
     ({"delta": 1e-320}, ValueError, r"'delta'.*\{0\}.*\[1e-100, 1.*Got 1e-320"),
     ({"selection_epsilon": 1e-320}, ValueError, r"'selection_epsilon'.*\[1e-100, inf\)"),
     ({"round_epsilon": 1e-320}, ValueError, r"'round_epsilon'.*\[1e-100, inf\)"),
-    ({"n_iter": np.nan}, ValueError, "'n_iter'.*Got nan"),
+    *(({"n_iter": number}, ValueError, "'n_iter'.*Got") for number in (np.nan, np.inf, 0, -3)),
     ({"epsilon": 0.0}, ValueError, "'epsilon'.*Got 0.0"),
     ({"delta": 1.0}, ValueError, "'delta'.*Got 1.0"),
     # what would run for ever; the number of runs is never cut off
@@ -69,6 +69,11 @@ REFUSED = every_search(
     ({"n_iter": Geometric(1e30)}, ValueError, r"1e\+30 runs on average.*capped|'n_iter'.*Got"),
     ({"n_iter": Poisson(1e7)}, ValueError, r"1e\+07 runs on average.*capped|'n_iter'.*Got"),
     ({"n_iter": Fixed(10**9)}, ValueError, r"1e\+09 runs on average.*capped|'n_iter'.*Got"),
+    ({"n_parts": 31}, PrivacyError, "n_parts=31 for 300 records: at least 10 .*Give n_parts of at most 30"),
+    ({"n_parts": 1}, ValueError, "'n_parts'.*Got"),
+    ({"selection_epsilon": None}, PrivacyError, "neither epsilon nor selection_epsilon.*Give epsilon"),
+    ({"round_epsilon": None}, PrivacyError, "neither epsilon nor round_epsilon.*Give epsilon"),
+    ({"epsilon": 1.0, "selection_epsilon": 1.5}, BudgetUnreachableError, "epsilon=1.*smallest epsilon possible"),
     ({"n_parts": 10**9}, ValueError, r"'n_parts'.*\[2, 1000000\].*Got 1000000000"),
     ({"max_rounds": 10**9, "granularity": 1e-9}, ValueError, "max_rounds=1000000000.*at most 5000.*Give fewer"),
     ({"cv": 10**6}, ValueError, "1000000 folds; at most 1000.*Give a smaller cv"),

@@ -12,19 +12,18 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
-from sklearn_dpsearch.scoring import DiscreteLaplaceNoise, make_private_scorer
+from sklearn_dpsearch.scoring import DiscreteLaplaceNoise
 from sklearn_dpsearch.scoring.mean import MeanScorer
 from sklearn_dpsearch.search import BasePrivateSearch
 from sklearn_dpsearch.search.execution import models as _models
 
-from ..audit.toys import LABELS, LOUD, PUBLIC, QUIET, answer_low
+from ..audit.toys import LABELS, PUBLIC, QUIET, answer_low, audited
+from .subset_toys import HITS
 from .toys import RandomizedResponse
 
 FULL = os.environ.get("SKLEARN_DPSEARCH_FULL")
 RUNS, FEW = (20_000, 20_000) if FULL else (500, 250)
-CONFIDENCE = 0.999
 #: Made-up records, which each fit would try first, are not audited.
 pytestmark = pytest.mark.usefixtures("unrehearsed")
 
@@ -38,25 +37,11 @@ def public_search(epsilon=0.5, n_iter=5, **kwargs):
     return DPRandomSearchCV(estimator, {"label": [0, 1]}, n_iter=n_iter, scoring=answer_low)
 
 
-def audited(search, statistic=answer, runs=RUNS, confidence=CONFIDENCE):
-    """Seeded: the same result in every run of the tests."""
-    return audit(
-        search,
-        QUIET,
-        LABELS,
-        other=(LOUD, LABELS),
-        n_runs=runs,
-        statistic=statistic,
-        fit_params=PUBLIC,
-        confidence=confidence,
-        random_state=0,
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 1.5] if FULL else [1.5])
 def test_no_more_than_the_reported_epsilon_is_found(epsilon):
-    found = audited(public_search(epsilon), runs=2 * RUNS if epsilon < 1 else FEW)  # little is seen of a little
+    runs = 2 * RUNS if epsilon < 1 else FEW  # little is seen of a little
+    found = audited(public_search(epsilon), answer, runs, fit_params=PUBLIC)
     assert epsilon / 2 < found.epsilon_lower
     assert found.consistent
 
@@ -64,7 +49,7 @@ def test_no_more_than_the_reported_epsilon_is_found(epsilon):
 @pytest.mark.slow
 def test_a_fixed_number_of_runs_is_exposed(monkeypatch):
     monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: 3)
-    assert not audited(public_search(1.0, n_iter=2), confidence=0.95).consistent
+    assert not audited(public_search(1.0, n_iter=2), answer, RUNS, confidence=0.95, fit_params=PUBLIC).consistent
 
 
 @pytest.mark.slow
@@ -77,18 +62,8 @@ def test_a_revealed_number_of_runs_is_exposed(monkeypatch):
         return drawn[-1]
 
     monkeypatch.setattr(Geometric, "sample", revealing)
-    found = audited(public_search(1.0, n_iter=4), lambda model: (answer(model), drawn[-1] >= 3), 2 * RUNS, 0.95)
-    assert not found.consistent
-
-
-def hits(y_true, y_pred):
-    return (y_true == y_pred).astype(float)
-
-
-def private_search(epsilon=1.0):
-    """Scores on private records; the answer is about the training half, the score about the held-out half."""
-    scorer = make_private_scorer(hits, lower=0, upper=1, resolution=1)
-    return DPRandomSearchCV(Constant(epsilon=epsilon), {"label": [0]}, n_iter=2, scoring=scorer, cv=0.5)
+    one, told = public_search(1.0, n_iter=4), lambda model: (answer(model), drawn[-1] >= 3)
+    assert not audited(one, told, 2 * RUNS, confidence=0.95, fit_params=PUBLIC).consistent
 
 
 class Constant(RandomizedResponse):
@@ -101,17 +76,13 @@ class Constant(RandomizedResponse):
 OTHER = np.array([0] * 7 + [1])
 
 
+def private_search(epsilon=1.0):
+    """Scores on private records; the answer is about the training half, the score about the held-out half."""
+    return DPRandomSearchCV(Constant(epsilon=epsilon), {"label": [0]}, n_iter=2, scoring=HITS, cv=0.5)
+
+
 def audited_scores(search):
-    return audit(
-        search,
-        QUIET,
-        LABELS,
-        other=(QUIET, OTHER),
-        n_runs=FEW,
-        statistic=lambda model: model.best_score_,
-        confidence=CONFIDENCE,
-        random_state=0,
-    )
+    return audited(search, lambda model: model.best_score_, FEW, other=(QUIET, OTHER))
 
 
 @pytest.mark.slow
@@ -133,7 +104,7 @@ def test_candidates_that_keep_a_seed_are_exposed(monkeypatch):
         return clone(job.recipe.estimator).set_params(**candidate, random_state=0)
 
     monkeypatch.setattr(_models, "fresh", keeping)
-    assert not audited(public_search(), runs=FEW).consistent
+    assert not audited(public_search(), answer, FEW, fit_params=PUBLIC).consistent
 
 
 def test_best_of_one_run_reveals_no_more_than_the_run():

@@ -43,13 +43,30 @@ def refused(error, match, **kwargs):
         fit(X=Untouchable(), **kwargs)
 
 
-def test_an_estimator_that_is_not_private_is_named_with_the_remedies():
-    refused(
-        UnknownGuaranteeError,
-        "SVC has no known training guarantee.*guarantee=PureDP",
-        estimator=SVC(),
-        space={"C": [1.0]},
-    )
+IMPURE = {"estimator": LogisticRegression(), "space": {"C": [1.0]}, "guarantee": GaussianDP(mu=1.0)}
+#: Two uses of a record by one model are worse than one use by each of two: 2μ instead of √2·μ for Gaussian noise.
+TWICE = [(np.array([0, 0, 1]), np.array([2, 3])), (np.array([0, 1]), np.array([2, 3, 3]))]
+WATCHED = NoisyCentroids()
+WATCHED._skl_callbacks = [object()]
+REFUSED = [
+    (UnknownGuaranteeError, "SVC has no known.*guarantee=PureDP", {"estimator": SVC(), "space": {"C": [1.0]}}),
+    (MissingDeltaError, "delta > 0.*[Gg]ive delta", {**IMPURE, "delta": None}),
+    (MissingDeltaError, "delta > 0.*[Gg]ive delta", {**IMPURE, "delta": 0.0}),
+    (ValueError, "Invalid parameter 'shrunk'.*Did you mean 'shrink'", {"space": {"shrunk": [0.1]}}),
+    (UnknownSensitivityError, "(?s)max_error.*make_private_scorer.*X_public", {"scoring": "max_error"}),
+    (PrivacyError, "more than once.*at most once", {"cv": TWICE[:1]}),
+    (PrivacyError, "more than once.*at most once", {"cv": TWICE[1:]}),
+    (ValueError, "'n_iter'.*Got 0.5", {"n_iter": 0.5}),
+    (ValueError, "fixed number of runs.*integer", {"release": "all", "n_iter": 2.5}),
+    (PrivacyError, "vary.*epsilon.*calibration", {"epsilon": 1.0, "space": {"epsilon": [0.1, 1.0]}}),
+    (PrivacyError, "depends on the number of", {"guarantee": lambda model, n: PureDP(epsilon=1.0 + 1 / n)}),
+    (PrivacyError, "callbacks", {"estimator": WATCHED}),
+]
+
+
+@pytest.mark.parametrize(("error", "match", "given"), REFUSED)
+def test_what_no_search_could_answer_for_is_refused_with_the_remedies(error, match, given):
+    refused(error, match, **given)
 
 
 @pytest.mark.parametrize("space", [{}, {"inner__memory": [None, "somewhere"]}])
@@ -79,35 +96,6 @@ def test_an_estimator_that_cannot_be_noisy_enough_says_how_far_it_can():
     assert one(0.0102).privacy_cost(100).epsilon == pytest.approx(0.0102, rel=1e-3)
     with pytest.raises(LeakingEstimatorError, match="too much noise"):
         one(5.0).set_params(estimator__epsilon=0.001).privacy_cost(100)
-
-
-@pytest.mark.slow
-def test_an_unreachable_target_says_the_smallest_reachable_epsilon():
-    noise = PureDP(epsilon=1.0, neighboring="replace_one")
-    with pytest.raises(BudgetUnreachableError, match=r"smallest epsilon possible here is \d") as caught:
-        fit(epsilon=0.1, delta=1e-3, score_noise=noise)
-    assert float(str(caught.value).split("possible here is ")[1].split(". ")[0]) > 0.1
-
-
-@pytest.mark.parametrize("delta", [None, 0.0])
-def test_a_delta_is_needed_where_the_base_is_not_pure(delta):
-    refused(
-        MissingDeltaError,
-        "delta > 0.*[Gg]ive delta",
-        estimator=LogisticRegression(),
-        space={"C": [1.0]},
-        guarantee=GaussianDP(mu=1.0),
-        delta=delta,
-    )
-
-
-@pytest.mark.parametrize("mean", [0.5, 0, -3])
-def test_fewer_than_one_expected_run_is_refused(mean):
-    refused(ValueError, "'n_iter'.*Got", n_iter=mean)
-
-
-def test_an_unknown_parameter_is_refused_before_data_is_read():
-    refused(ValueError, "Invalid parameter 'shrunk'.*Did you mean 'shrink'", space={"shrunk": [0.1]})
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -141,16 +129,6 @@ def test_fewer_records_than_folds_is_refused():
         fit(X=X[:4], y=y[:4], cv=5)
 
 
-def test_a_metric_without_a_sensitivity_is_refused_on_private_records_with_the_remedies():
-    refused(UnknownSensitivityError, "(?s)max_error.*make_private_scorer.*X_public", scoring="max_error")
-
-
-@pytest.mark.parametrize("twice", [(np.array([0, 0, 1]), np.array([2, 3])), (np.array([0, 1]), np.array([2, 3, 3]))])
-def test_a_record_twice_in_one_training_or_score_is_refused(twice):
-    """Two uses by one model are worse than one use by each of two: 2μ instead of √2·μ for Gaussian noise."""
-    refused(PrivacyError, "more than once.*at most once", cv=[twice])
-
-
 def test_public_data_and_cv_exclude_each_other():
     with pytest.raises(ValueError, match="cv=3 together with X_public"):
         fit(cv=3, fit_params={"X_public": X.copy(), "y_public": y.copy()})
@@ -180,45 +158,16 @@ def test_a_known_seed_works_and_is_recorded_as_voiding_the_guarantee():
     assert not any("seed" in text for text in fit().privacy_spent_.assumptions)
 
 
-def test_raising_on_the_first_error_is_refused():
-    refused(PrivacyError, "error_score='raise'.*nan", error_score="raise")
-
-
-def test_weights_are_refused_without_a_declared_guarantee():
-    with pytest.raises(PrivacyError, match="sample_weight.*declare guarantee"):
-        fit(fit_params={"sample_weight": np.ones(len(X))})
-
-
-def test_an_all_release_needs_a_fixed_number_of_runs():
-    refused(ValueError, "fixed number of runs.*integer", release="all", n_iter=2.5)
-
-
-def test_a_target_and_a_grid_over_the_noise_exclude_each_other():
-    refused(PrivacyError, "vary.*epsilon.*calibration", epsilon=1.0, space={"epsilon": [0.1, 1.0]})
-
-
-def test_a_guarantee_that_depends_on_the_number_of_records_needs_one_that_is_fixed():
-    refused(PrivacyError, "depends on the number of records", guarantee=lambda e, n: PureDP(epsilon=1.0 + 1 / n))
-
-
 def test_an_unbounded_distribution_of_the_noise_is_refused():
     tuned = pytest.importorskip("diffprivlib.models").GaussianNB(bounds=(0, 1))
     refused(PrivacyError, "without a known upper end", estimator=tuned, space={"epsilon": norm()})
 
 
-def test_callbacks_on_the_estimator_are_refused():
-    watched = NoisyCentroids()
-    watched._skl_callbacks = [object()]
-    refused(PrivacyError, "callbacks", estimator=watched)
-
-
 def test_callbacks_on_a_step_that_is_searched_are_refused():
-    watched = NoisyCentroids()
-    watched._skl_callbacks = [object()]
-    if not hasattr(clone(watched), "_skl_callbacks"):
+    if not hasattr(clone(WATCHED), "_skl_callbacks"):
         pytest.skip("copies have no callbacks before scikit-learn 1.9")
     model = Pipeline([("model", NoisyCentroids())])
-    refused(PrivacyError, "callbacks on model", estimator=model, space={"model": [watched]})
+    refused(PrivacyError, "callbacks on model", estimator=model, space={"model": [WATCHED]})
 
 
 @pytest.mark.slow

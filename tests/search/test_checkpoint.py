@@ -8,7 +8,6 @@ import os
 import pickle
 import random
 import shutil
-import stat
 import threading
 
 import numpy as np
@@ -131,8 +130,7 @@ def test_without_a_seed_it_is_the_same_as_well(name, folder, tmp_path, monkeypat
 def test_finished_runs_are_not_run_again(folder, monkeypatch):
     make = lambda **more: SEARCHES["all"](random_state=1, **more)  # noqa: E731
     cut_off(make, folder, monkeypatch, after=2)
-    fits, fit = [], NoisyCentroids.fit
-    monkeypatch.setattr(NoisyCentroids, "fit", lambda *given: (fits.append(1), fit(*given))[1])
+    fits = runs_of(monkeypatch)
     make(checkpoint=folder).fit(X, y)
     assert len(fits) == 1  # of four
 
@@ -504,14 +502,6 @@ def test_records_of_which_only_a_description_could_be_compared_are_refused():
         _checkpoint.plain_records("X", Stored())
 
 
-@pytest.mark.parametrize("bad", [b"", b"nonsense"])
-def test_a_damaged_checkpoint_is_refused_with_the_remedy(bad, folder, monkeypatch):
-    cut_off(SEARCHES["random"], folder, monkeypatch)
-    (folder / STATE).write_bytes(bad)
-    with pytest.raises(PrivacyError, match=r"(?s)damaged.*start anew.*first attempt is then spent"):
-        SEARCHES["random"](checkpoint=folder).fit(X, y)
-
-
 def test_rounds_of_the_callers_own_have_no_checkpoint(folder):
     with pytest.raises(ValueError, match=r"rounds\(\) with checkpoint="):
         SEARCHES["walk"](checkpoint=folder).rounds(X, y, [])
@@ -524,19 +514,6 @@ def test_a_checkpoint_inside_of_a_search_is_refused(folder):
 
 
 # --- secrets ----------------------------------------------------------------------------------------------------------
-
-
-@POSIX
-def test_the_folder_is_for_its_owner_alone_and_says_what_it_is(folder, monkeypatch):
-    before = os.umask(0)
-    try:
-        cut_off(SEARCHES["random"], folder, monkeypatch)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
-    assert "as secret as the private records" in (folder / README).read_text()
-    assert {path.name for path in folder.iterdir()} - {LOCK} >= {README, STATE}
 
 
 def test_a_search_in_which_all_candidates_fail_has_ended_too(folder):

@@ -11,7 +11,7 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.preprocessing import TableEncoder
 
-from .toys import NoisyCentroids
+from .toys import NoisyCentroids, refuses_to_fit
 
 SCHEMA = {"age": (18, 90), "job": [f"job {number}" for number in range(9)], "paid": ["no", "yes"]}
 RNG = np.random.default_rng(0)
@@ -72,9 +72,7 @@ def test_a_search_refuses_the_columns_that_a_fit_refuses_and_spends_nothing(name
 def test_text_for_a_net_that_takes_numbers_is_refused_before_anything_is_spent():
     nets = pytest.importorskip("sklearn_dpsearch.nets")
     search = DPRandomSearchCV(nets.DPMLPClassifier(classes=["no", "yes"]), {}, n_iter=2, epsilon=1.0, delta=1e-5)
-    with pytest.raises(ValueError, match="X of text; numbers are needed"):
-        search.fit(np.full((200, 2), "1.5"), TABLE["paid"])
-    assert not hasattr(search, "privacy_spent_")
+    refuses_to_fit(search, ValueError, "X of text; numbers are needed", np.full((200, 2), "1.5"), TABLE["paid"])
 
 
 def test_the_target_need_not_be_among_the_columns():

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import GaussianDP, MissingDeltaError, PrivacyError, PureDP
 
-from .toys import NoisyCentroids, two_blobs
+from .toys import NoisyCentroids, Remembering, two_blobs
 
 X, y = two_blobs(100)
 
@@ -47,32 +47,18 @@ def test_what_fit_refuses_is_refused(make):
         make(NoisyCentroids(), {}).dry_run(y_example=y)
 
 
-class Seeing(NoisyCentroids):
-    """Remembers the records that it was given."""
-
-    seen: list = []
-
-    def __init__(self, epsilon=1.0, shrink=0.0, bounds=None, classes=None):
-        super().__init__(epsilon, shrink)
-        self.bounds, self.classes = bounds, classes
-
-    def fit(self, X, y):
-        Seeing.seen.append((X, np.asarray(y)))
-        return super().fit(X, y)
-
-
 def made_up(estimator, **more):
-    Seeing.seen.clear()
+    Remembering.seen.clear()
     DPRandomSearchCV(estimator, {}, **more).dry_run()
-    return Seeing.seen[0]
+    return Remembering.seen[0][:2]
 
 
 def test_records_are_made_up_within_declared_bounds_and_classes():
-    records, labels = made_up(Seeing(bounds=([0, 10, -5], [1, 20, -4]), classes=["a", "b", "c"]))
+    records, labels = made_up(Remembering(bounds=([0, 10, -5], [1, 20, -4]), classes=["a", "b", "c"]))
     assert records.shape == (200, 3)
     assert np.all((records >= [0, 10, -5]) & (records <= [1, 20, -4]))
     assert set(labels) == {"a", "b", "c"}
-    assert set(made_up(Seeing())[1]) == {0, 1}
+    assert set(made_up(Remembering())[1]) == {0, 1}
 
 
 def test_where_nothing_is_declared_an_example_is_asked_for():

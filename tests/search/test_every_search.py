@@ -29,7 +29,7 @@ def fitted(kind, estimator=None, **given):
     return search_of(kind, estimator, SPACE, **{**SUCCEEDS.get(kind, {}), **given}).fit(X, y)
 
 
-@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("kind", [*SEARCHES, pytest.param("random", marks=pytest.mark.processes)])
 def test_the_release_is_the_winner_and_nothing_else(kind):
     one = fitted(kind, Talkative(), random_state=0)
     spread = {"best_score_std_"} if kind in WITHOUT_SPREAD else set()

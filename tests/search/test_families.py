@@ -18,6 +18,8 @@ from sklearn_dpsearch.search.planning.families import families_of
 from sklearn_dpsearch.search.planning.space import Space
 from tests.search.toys import NoisyCentroids, RandomizedResponse, two_blobs
 
+from .toys import refuses_to_fit
+
 X, y = two_blobs(400)
 SEED = 3
 CHANGED = {"neighboring": "replace_one", "noise_multiplier": 2.0}
@@ -162,9 +164,6 @@ def test_a_step_that_is_not_replaced_is_calibrated_with_the_family():
 class Scaling(NoisyCentroids):
     """A private step, under replace-one."""
 
-    def privacy_guarantee(self, n_samples=None):
-        return PureDP(epsilon=self.epsilon, neighboring="replace_one")
-
     def transform(self, X):
         return X
 
@@ -222,9 +221,7 @@ def test_classifiers_and_regressors_do_not_compete():
 def test_what_any_family_declares_is_checked_before_records_are_used():
     estimator, space = of_families(logistic(noise_multiplier=1.0), mlp(noise_multiplier=1.0, classes=["a", "b"]))
     search = DPRandomSearchCV(estimator, space, delta=1e-4)
-    with pytest.raises(ValueError, match="classes"):
-        search.fit(X, y)
-    assert not hasattr(search, "privacy_spent_")
+    refuses_to_fit(search, ValueError, "classes", X, y)
 
 
 # --- with data ----------------------------------------------------------------------------------------------------

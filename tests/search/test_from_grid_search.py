@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import io
 import re
-from contextlib import redirect_stdout
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
-PAGE = Path(__file__).parents[2] / "docs" / "learn" / "from_grid_search.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+from ..pages import LEARN, blocks_of, run
+
+PAGE = "from_grid_search.md"
+ROWS = re.findall(r"^\| (.+?) \|", (LEARN / PAGE).read_text(), re.MULTILINE)
 #: What the first cells of the page's tables name.
-CELLS = [
-    cell for row in re.findall(r"^\| (.+?) \|", PAGE.read_text(), re.MULTILINE) for cell in re.findall(r"`(.+?)`", row)
-]
+CELLS = [cell for row in ROWS for cell in re.findall(r"`(.+?)`", row)]
 
 
 @pytest.mark.parametrize("search", [GridSearchCV, RandomizedSearchCV])
@@ -36,24 +33,15 @@ def test_every_attribute_that_the_page_promises_is_one_of_scikit_learn():
 
 
 @pytest.fixture(scope="module")
-def done():
-    """What the names of the page stand for in the end, and what it printed."""
+def names():
     pytest.importorskip("torch")
-    names, printed = {"__name__": "page"}, io.StringIO()
-    with redirect_stdout(printed):
-        for number, block in enumerate(BLOCKS):
-            exec(compile(block, f"{PAGE.name}, block {number + 1}", "exec"), names)
-    return names, printed.getvalue()
-
-
-def test_the_page_is_all_there():
-    assert len(BLOCKS) == 6
-    assert PAGE.read_text().count("```") == 2 * len(BLOCKS)
+    blocks = blocks_of(PAGE)
+    assert len(blocks) == 6
+    return run(PAGE, blocks)
 
 
 @pytest.mark.slow
-def test_the_searches_of_the_page_learn_and_keep_their_totals(done):
-    names, _ = done
+def test_the_searches_of_the_page_learn_and_keep_their_totals(names):
     X, y = names["X_test"], names["y_test"]
     assert names["search"].score(X, y) > 0.8  # without privacy
     assert names["private"].score(X, y) > 0.7
@@ -64,8 +52,8 @@ def test_the_searches_of_the_page_learn_and_keep_their_totals(done):
 
 
 @pytest.mark.slow
-def test_the_ensemble_of_the_page_predicts_names(done):
-    voting = done[0]["voting"]
-    assert set(voting.predict(done[0]["X_test"])) <= {"no", "yes"}
-    assert np.mean(voting.predict(done[0]["X_test"]) == done[0]["y_test"]) > 0.6
-    assert all(1.4 < each.privacy_spent_.epsilon <= 1.5 for each in voting.estimators_)
+def test_the_ensemble_of_the_page_predicts_names(names):
+    predicted = names["voting"].predict(names["X_test"])
+    assert set(predicted) <= {"no", "yes"}
+    assert np.mean(predicted == names["y_test"]) > 0.6
+    assert all(1.4 < each.privacy_spent_.epsilon <= 1.5 for each in names["voting"].estimators_)

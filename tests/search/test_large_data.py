@@ -24,7 +24,7 @@ from sklearn_dpsearch.scoring.validation import all_numbers
 from sklearn_dpsearch.search._records import take
 from sklearn_dpsearch.search.execution import runs
 
-from .toys import NoisyCentroids
+from .toys import NoisyCentroids, refuses_to_fit
 
 pytestmark = pytest.mark.processes
 
@@ -204,6 +204,4 @@ class LikeAnArray:
 def test_what_only_looks_like_an_array_is_refused_before_anything_is_spent():
     X, y = table(300)
     search = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0, 0.2]}, n_iter=3)
-    with pytest.raises(TypeError, match="Found X of type LikeAnArray; an array of NumPy"):
-        search.fit(LikeAnArray(X), y)
-    assert not hasattr(search, "privacy_spent_")
+    refuses_to_fit(search, TypeError, "Found X of type LikeAnArray; an array of NumPy", LikeAnArray(X), y)

@@ -36,14 +36,6 @@ FORK = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 
 
 @pytest.fixture
-def begin(tmp_path):
-    def made(name="x", **given):
-        return PrivacyLedger(tmp_path / name, **{"epsilon": math.inf, "delta": 1e-5, **given})
-
-    return made
-
-
-@pytest.fixture
 def ledger(begin):
     return begin()
 

@@ -30,7 +30,7 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import PrivacyError, PureDP
 from sklearn_dpsearch.scoring.validation import BLIND
 
-from .toys import SEARCHES, NoisyCentroids, Untouchable, search_of, some_labels, two_blobs
+from .toys import SEARCHES, NoisyCentroids, Untouchable, refuses_to_fit, search_of, some_labels, two_blobs
 
 X, y = two_blobs(300)
 NAMES = np.where(y == 1, "yes", "no")
@@ -142,9 +142,14 @@ def test_fit_of_scikit_learns_searches_takes_nothing_new():
 @pytest.mark.parametrize("declared", [None, PureDP(epsilon=1.0, neighboring="zero_out")])
 def test_groups_are_refused_before_any_record_is_read(kind, declared):
     search = search_of(kind, NoisyCentroids(), SPACE, guarantee=declared)
-    with pytest.raises(PrivacyError, match=r"Found groups in fit.*single records.*GroupKFold.*Nothing was spent"):
-        search.fit(Untouchable(300), some_labels(300), groups=np.arange(300) % 5)
-    assert not hasattr(search, "privacy_spent_")
+    refuses_to_fit(
+        search,
+        PrivacyError,
+        r"Found groups in fit.*single records.*GroupKFold.*Nothing was spent",
+        Untouchable(300),
+        some_labels(300),
+        groups=np.arange(300) % 5,
+    )
 
 
 def test_public_groups_make_folds_as_the_refusal_says():

@@ -11,6 +11,7 @@ from sklearn_dpsearch.privacy import GaussianDP
 from sklearn_dpsearch.scoring.named_scorers import stated_facts
 
 from .tables_toys import BUDGET, SCHEMA, SEARCHES, SPACE, TABLE, classifier, regressor
+from .toys import refuses_to_fit
 
 
 def nets():
@@ -52,9 +53,7 @@ def test_scorers_take_labels_and_bounds_from_the_schema(classifier, regressor, s
 
 def test_labels_of_another_kind_are_refused_before_anything_is_spent():
     search = DPRandomSearchCV(net(), FACTORS, **BUDGET)
-    with pytest.raises(ValueError, match="classes"):
-        search.fit(TABLE, (TABLE["pay"] == "low").astype(int))
-    assert not hasattr(search, "privacy_spent_")
+    refuses_to_fit(search, ValueError, "classes", TABLE, (TABLE["pay"] == "low").astype(int))
 
 
 @pytest.mark.slow

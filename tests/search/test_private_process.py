@@ -33,7 +33,7 @@ from sklearn_dpsearch.search.private_process import (
     privately,
 )
 
-from .toys import NoisyCentroids, two_blobs
+from .toys import NoisyCentroids, refuses_to_fit, two_blobs
 
 ROOT = Path(__file__).parents[2]
 X, y = two_blobs(60)
@@ -194,9 +194,7 @@ def test_what_cannot_be_pickled_costs_nothing():
     model = NoisyCentroids()
     model.random_state = np.random.RandomState(0)
     search = DPRandomSearchCV(Locked(), SPACE, rehearse=False)
-    with pytest.raises(PrivacyError, match="cannot be pickled: cannot pickle '_thread.lock'"):
-        search.fit(X, y)
-    assert not hasattr(search, "privacy_spent_")
+    refuses_to_fit(search, PrivacyError, "cannot be pickled: cannot pickle '_thread.lock'", X, y)
 
 
 class Locked(NoisyCentroids):

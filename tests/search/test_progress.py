@@ -6,7 +6,6 @@ import contextlib
 import io
 import re
 import sys
-import time
 
 import pytest
 from joblib import parallel_config
@@ -14,7 +13,7 @@ from joblib import parallel_config
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, NoModelError
 from sklearn_dpsearch.privacy import Fixed, Geometric
 
-from .toys import SEARCHES, NoisyCentroids, search_of, two_blobs
+from .toys import SEARCHES, NoisyCentroids, Slow, search_of, two_blobs
 
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = [pytest.mark.usefixtures("unrehearsed"), pytest.mark.processes]
@@ -112,14 +111,6 @@ def test_a_search_that_is_not_asked_says_nothing(make):
     with contextlib.redirect_stderr(io.StringIO()) as err, contextlib.redirect_stdout(io.StringIO()) as out, fails:
         make(NoisyCentroids(), SPACE).fit(X, y)
     assert (err.getvalue(), out.getvalue()) == ("", "")
-
-
-class Slow(NoisyCentroids):
-    """Takes a while."""
-
-    def fit(self, X, y):
-        time.sleep(0.05)
-        return super().fit(X, y)
 
 
 @pytest.mark.slow

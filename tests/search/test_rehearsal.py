@@ -12,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch._process import steps_now
 from sklearn_dpsearch.data.columns import frame_of
 from sklearn_dpsearch.ledger import PrivacyLedger
 from sklearn_dpsearch.preprocessing import TableEncoder
@@ -21,7 +20,7 @@ from sklearn_dpsearch.scoring import get_private_scorer, private_scorer
 from sklearn_dpsearch.search._synthetic_records import made_up
 from sklearn_dpsearch.search.planning.checks import first_look
 
-from .toys import NoisyCentroids, two_blobs
+from .toys import NoisyCentroids, Remembering, two_blobs
 
 X, y = two_blobs(120)
 SCHEMA = {
@@ -39,20 +38,6 @@ FRAME = pd.DataFrame(
     }
 )
 ACCURACY = get_private_scorer("accuracy", NoisyCentroids())
-
-
-class Seeing(NoisyCentroids):
-    """Remembers the records that it was given."""
-
-    seen: list = []
-
-    def __init__(self, epsilon=1.0, shrink=0.0, random_state=None, classes=None):
-        super().__init__(epsilon, shrink, random_state)
-        self.classes = classes
-
-    def fit(self, X, y):
-        Seeing.seen.append((X, y, steps_now(1000)))
-        return super().fit(X, y)
 
 
 def refused(search, X, y, error, match, ledger_folder):
@@ -94,12 +79,12 @@ def test_a_column_of_another_type_costs_nothing(column, tmp_path):
     ],
 )
 def test_targets_that_are_no_declared_class_cost_nothing(target, match, tmp_path):
-    refused(DPRandomSearchCV(Seeing(classes=[0, 1]), {}), X, target, ValueError, match, tmp_path)
+    refused(DPRandomSearchCV(Remembering(classes=[0, 1]), {}), X, target, ValueError, match, tmp_path)
 
 
 def test_categories_are_not_told():
     """Those of ``astype("category")`` are values of records."""
-    model = DPRandomSearchCV(Seeing(classes=[0, 1]), {}, n_iter=2)
+    model = DPRandomSearchCV(Remembering(classes=[0, 1]), {}, n_iter=2)
     for label in ("0", "a secret"):
         found = pd.Series(np.where(y, label, "no"), dtype="category")
         assert first_look(model, model._strategy().kinds, ACCURACY, np.zeros((120, 2)), found, {})
@@ -151,23 +136,23 @@ def test_an_error_that_passes_refuses_nothing():
 
 
 def test_rehearse_false_trains_on_private_records_alone():
-    Seeing.seen.clear()
-    DPRandomSearchCV(Seeing(), {}, n_iter=2, rehearse=False).fit(X, y)
-    assert {steps for _, _, steps in Seeing.seen} == {1000}
-    Seeing.seen.clear()
-    DPRandomSearchCV(Seeing(), {}, n_iter=2).fit(X, y)
-    rehearsed, *others = Seeing.seen
+    Remembering.seen.clear()
+    DPRandomSearchCV(Remembering(), {}, n_iter=2, rehearse=False).fit(X, y)
+    assert {steps for _, _, steps in Remembering.seen} == {1000}
+    Remembering.seen.clear()
+    DPRandomSearchCV(Remembering(), {}, n_iter=2).fit(X, y)
+    rehearsed, *others = Remembering.seen
     assert rehearsed[2] < 10
     assert {steps for _, _, steps in others} == {1000}
     assert not np.isin(rehearsed[0], X).any()
 
 
 def test_a_search_inside_a_search_is_not_rehearsed_again():
-    Seeing.seen.clear()
-    inner = DPRandomSearchCV(Seeing(), {}, n_iter=2, cv=0.2)
+    Remembering.seen.clear()
+    inner = DPRandomSearchCV(Remembering(), {}, n_iter=2, cv=0.2)
     outer = DPRandomSearchCV(inner, {}, n_iter=2, random_state=0).fit(X, y)
     assert hasattr(outer, "best_score_")
-    own = [records for records, _, steps in Seeing.seen if steps == 1000]
+    own = [records for records, _, steps in Remembering.seen if steps == 1000]
     assert all(np.isin(records, X).all() for records in own)  # a rehearsal of the inner fit would have trained in full
 
 

@@ -11,7 +11,7 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import Fixed, GaussianDP, Geometric, PureDP, best_of
 from sklearn_dpsearch.scoring import DiscreteLaplaceNoise
 
-from .toys import NoisyCentroids, RandomizedResponse, two_blobs
+from .toys import NoisyCentroids, RandomizedResponse, refuses_to_fit, two_blobs
 
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = pytest.mark.usefixtures("unrehearsed", "in_place")
@@ -106,9 +106,7 @@ def test_a_distribution_with_a_state_does_not_tell_how_many_candidates_there_wer
 
 def test_a_distribution_that_cannot_be_copied_is_refused_before_a_record_is_used():
     one = DPRandomSearchCV(NoisyCentroids(), {"shrink": Locked()})
-    with pytest.raises(TypeError, match="Locked for 'shrink' in param_distributions that cannot be copied.*random_st"):
-        one.fit(X, y)
-    assert not hasattr(one, "privacy_spent_")
+    refuses_to_fit(one, TypeError, "Locked for 'shrink' in param_distributions that cannot be copied.*random_st", X, y)
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch import DPSubsetSearchCV
-from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import Fixed, PureDP
 from sklearn_dpsearch.scoring.noise import DiscreteLaplaceNoise
 from sklearn_dpsearch.search import random_subset as subset_members
 from sklearn_dpsearch.search import subset_search as _subset
 
-from ..audit.toys import PUBLIC, answer_low
+from ..audit.toys import PUBLIC, answer_low, audited
 from .toys import RandomizedResponse
 
 FULL = bool(os.environ.get("SKLEARN_DPSEARCH_FULL"))
@@ -39,20 +38,9 @@ def both(model):
 
 
 def found(one, X, other, runs=RUNS, confidence=0.999):
-    """Seeded: the same result in every run of the tests."""
-    labels = (np.zeros(len(data), dtype=int) for data in (X, other))
-    return audit(
-        one,
-        X,
-        next(labels),
-        other=(other, next(labels)),
-        n_runs=runs,
-        statistic=both,
-        fit_params=PUBLIC,
-        confidence=confidence,
-        random_state=0,
-        absent=one.estimator.neighboring == "zero_out",
-    )
+    labels = np.zeros(30, dtype=int)
+    more = {"confidence": confidence, "fit_params": PUBLIC, "absent": one.estimator.neighboring == "zero_out"}
+    return audited(one, both, runs, data=(X, labels), other=(other, labels), **more)
 
 
 @pytest.mark.slow
@@ -68,8 +56,7 @@ def test_no_more_than_the_reported_epsilon_is_found(train_on, fraction):
 @pytest.mark.parametrize("train_on", ["rest", "all"] if FULL else ["all"])
 def test_a_changed_record_costs_no_more_than_reported(train_on):
     one = search(1.0, neighboring="replace_one", train_on=train_on, subset_fraction=0.6)
-    quiet = np.full((30, 1), -1.0)
-    certain = found(one, quiet, np.vstack([quiet[1:], [[1.0]]]), 2 * RUNS)
+    certain = found(one, QUIET, LOUD, 2 * RUNS)
     assert (0.2 if FULL else 0.05) * certain.stated_epsilon < certain.epsilon_lower <= certain.stated_epsilon
 
 
@@ -96,33 +83,16 @@ def test_a_subset_whose_members_are_known_is_exposed(monkeypatch):
 # --- validated on the rest ----------------------------------------------------------------------------------------
 
 
-def on_the_rest(train_on, epsilon):
-    """Records say 0 or 1, predictions too, and the noisy counts of both make the score."""
-    estimator = RandomizedResponse(epsilon=epsilon, neighboring="replace_one")
-    return DPSubsetSearchCV(
-        estimator,
-        {"label": [0]},
-        n_iter=Fixed(1),
-        subset_fraction=0.5,
-        train_on=train_on,
-        validate_on="rest",
-        score_noise=PureDP(epsilon=2 * epsilon),
-    )
-
-
 def found_on_the_rest(train_on, epsilon):
-    quiet = np.full((24, 1), -1.0)
-    loud = np.vstack([quiet[1:], [[1.0]]])
-    return audit(
-        on_the_rest(train_on, epsilon),
-        quiet,
-        np.zeros(24, dtype=int),
-        other=(loud, np.arange(24) // 23),
-        n_runs=RUNS,
-        statistic=lambda model: (round(model.best_score_, 1), model.best_estimator_.answer_),
+    """Records say 0 or 1, predictions too, and the noisy counts of both make the score."""
+    estimator, noise = RandomizedResponse(epsilon=epsilon, neighboring="replace_one"), PureDP(epsilon=2 * epsilon)
+    given = {"subset_fraction": 0.5, "train_on": train_on, "validate_on": "rest", "score_noise": noise}
+    one = DPSubsetSearchCV(estimator, {"label": [0]}, n_iter=Fixed(1), **given)
+    data, other = (QUIET[:24], np.zeros(24, dtype=int)), (LOUD[-24:], np.arange(24) // 23)
+    return audited(
+        one, lambda model: (round(model.best_score_, 1), model.best_estimator_.answer_), RUNS, data=data, other=other,
         confidence=0.95,
-        random_state=0,
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.slow

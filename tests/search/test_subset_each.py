@@ -10,10 +10,9 @@ from scipy.stats import loguniform
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_dpsearch.privacy import GaussianDP, Geometric, PureDP, best_of, compose, subset_then_train
-from sklearn_dpsearch.scoring import make_private_scorer
 from sklearn_dpsearch.search.random_subset import each_is_cheap
 
-from .subset_toys import IDS, SEEN, Told, Watching, search, watched, y
+from .subset_toys import HITS, IDS, SEEN, Told, Watching, search, watched, y
 
 #: Trainings are counted here.
 pytestmark = pytest.mark.usefixtures("unrehearsed")
@@ -22,10 +21,6 @@ pytestmark = pytest.mark.usefixtures("unrehearsed")
 @pytest.fixture(autouse=True)
 def _forget():
     SEEN.clear()
-
-
-def hits(y_true, y_pred):
-    return (y_true == y_pred).astype(float)
 
 
 def each(estimator=None, space=None, **kwargs):
@@ -82,7 +77,7 @@ def test_candidates_that_differ_in_nothing_that_matters_to_privacy_are_all_paid_
 @pytest.mark.parametrize("validate_on", ["subset", "rest"])
 def test_the_scores_of_all_candidates_are_paid_for(validate_on):
     """The noise of a score is as private as asked for, whatever the training promises."""
-    scoring, noise = make_private_scorer(hits, lower=0, upper=1, resolution=1), PureDP(epsilon=3.0)
+    scoring, noise = HITS, PureDP(epsilon=3.0)
     one = each(
         Told(epsilon=0.1, neighboring="zero_out"), scoring=scoring, score_noise=noise, validate_on=validate_on, cv=None
     )

@@ -18,11 +18,10 @@ from sklearn_dpsearch.privacy import (
     compose,
     subset_then_train,
 )
-from sklearn_dpsearch.scoring import make_private_scorer
 from sklearn_dpsearch.scoring.noise import DiscreteLaplaceNoise
 from sklearn_dpsearch.search.random_subset import share_at_no_cost
 
-from .subset_toys import IDS, SEEN, Told, Watching, search, watched, y
+from .subset_toys import HITS, IDS, SEEN, Told, Watching, search, watched, y
 
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = pytest.mark.usefixtures("unrehearsed")
@@ -37,10 +36,6 @@ def _forget():
         notes.clear()
 
 
-def hits(y_true, y_pred):
-    return (y_true == y_pred).astype(float)
-
-
 class Seeing(Watching):
     """Notes which records each model predicts, block by block."""
 
@@ -53,7 +48,7 @@ class Seeing(Watching):
 
 
 def on_the_rest(estimator=None, space=None, **kwargs):
-    given = {"validate_on": "rest", "scoring": make_private_scorer(hits, lower=0, upper=1, resolution=1), **kwargs}
+    given = {"validate_on": "rest", "scoring": HITS, **kwargs}
     return search(Watching() if estimator is None else estimator, {"rate": [1.0]} if space is None else space, **given)
 
 

@@ -25,6 +25,8 @@ from sklearn_dpsearch.privacy import Fixed, PrivacyError, PureDP
 from sklearn_dpsearch.search.planning.space import Space
 from tests.search.toys import NoisyCentroids, two_blobs
 
+from .toys import refuses_to_fit
+
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = pytest.mark.usefixtures("unrehearsed")
 
@@ -43,9 +45,6 @@ SEARCHES = {
 
 class Centroids(NoisyCentroids):
     """Suggests a space of its own."""
-
-    def privacy_guarantee(self, n_samples=None):
-        return PureDP(epsilon=self.epsilon, neighboring="replace_one")
 
     def search_space(self, *, grid=False):
         return [{"shrink": [0.0, 0.2]}]
@@ -101,18 +100,9 @@ def test_spaces_of_steps_are_put_together_under_their_names():
     assert search_space(model, grid=True) == [{"dplogisticregression__learning_rate_factor": [0.8, 1.0, 1.25]}]
 
 
-class NoisyWithout(NoisyCentroids):
-    """Suggests nothing."""
-
-    def privacy_guarantee(self, n_samples=None):
-        return PureDP(epsilon=self.epsilon, neighboring="replace_one")
-
-
 def test_where_no_space_is_known_it_is_said_before_records_are_used():
-    search = DPRandomSearchCV(NoisyWithout(), "auto")
-    with pytest.raises(PrivacyError, match=r"no space is known.*search_space\(grid=False\)"):
-        search.fit(X, y)
-    assert not hasattr(search, "privacy_spent_")
+    search = DPRandomSearchCV(NoisyCentroids(), "auto")
+    refuses_to_fit(search, PrivacyError, r"no space is known.*search_space\(grid=False\)", X, y)
     with pytest.raises(PrivacyError, match="no space is known"):
         DPRandomSearchCV(LogisticRegression(), "auto", guarantee=PureDP(epsilon=1.0)).privacy_cost()
     with pytest.raises(ValueError, match="without a step"):

@@ -9,7 +9,7 @@ import pytest
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import Geometric
 from sklearn_dpsearch.search import threshold_search as _threshold
-from sklearn_dpsearch.search.execution.workers import Threads, block_sizes, dealt, number_of_tasks
+from sklearn_dpsearch.search.execution.workers import Threads, block_sizes, number_of_tasks
 
 from .toys import NoisyCentroids, two_blobs
 
@@ -60,11 +60,6 @@ def test_a_threshold_that_is_reached_or_not_makes_as_many_tasks(tasks_of):
         for threshold in (-1e9, 1e9)
     }
     assert len(counts) == 1
-
-
-def test_everything_is_dealt_once():
-    for number in (0, 1, 5, 12):
-        assert sorted(i for hand in dealt(number, 5) for i in hand) == list(range(number))
 
 
 def test_no_worker_is_without_a_task_and_none_has_too_many():

@@ -5,16 +5,19 @@ from __future__ import annotations
 import logging
 import secrets
 import sys
+import time
 import warnings
 from dataclasses import fields
 
 import numpy as np
+import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import tests
 from sklearn_dpsearch import Doubling, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch._process import steps_now
 from sklearn_dpsearch.data import columns
 from sklearn_dpsearch.privacy import PureDP
 from sklearn_dpsearch.search._checkpoint_folder import LOCK, README, RELEASE, STATE
@@ -133,11 +136,34 @@ class Talkative(NoisyCentroids):
         return super().fit(X, y)
 
 
+class Slow(NoisyCentroids):
+    """Takes so long that a worker can be lost meanwhile, and that workers have to write what they hold."""
+
+    def fit(self, X, y):
+        time.sleep(0.3)
+        return super().fit(X, y)
+
+
+class Remembering(NoisyCentroids):
+    """Remembers the records that it was given, and how many of 1000 steps it should have taken."""
+
+    seen: list = []
+
+    def __init__(self, epsilon=1.0, shrink=0.0, random_state=None, bounds=None, classes=None):
+        super().__init__(epsilon, shrink, random_state)
+        self.bounds = bounds
+        self.classes = classes
+
+    def fit(self, X, y):
+        Remembering.seen.append((X, np.asarray(y), steps_now(1000)))
+        return super().fit(X, y)
+
+
 class Untouchable:
     """Data that must not be read."""
 
-    def __init__(self, n=60):
-        self.shape = (n, 2)
+    def __init__(self, n=60, features=2):
+        self.shape = (n, features)
 
     def __len__(self):
         return self.shape[0]
@@ -151,6 +177,14 @@ class Untouchable:
 def some_labels(n=60):
     """Labels for data that must not be read."""
     return np.arange(n) % 2
+
+
+def refuses_to_fit(search, error, match, *data, **given):
+    """Assert that a fit is an error, and that nothing was spent."""
+    with pytest.raises(error, match=match) as caught:
+        search.fit(*data, **given)
+    assert not hasattr(search, "privacy_spent_")
+    return caught.value
 
 
 tests.Untouchable = Untouchable

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 
 import pytest
-
-pytest.importorskip("torch")
 import torch
 from torch import nn
 

@@ -12,9 +12,6 @@ import time
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("opacus")
 import torch
 from torch import nn
 from torch.nn import functional as F

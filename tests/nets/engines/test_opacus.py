@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("skorch")
-pytest.importorskip("opacus")
-
 import torch
 from opacus import GradSampleModule
 from opacus.layers import DPLSTM, DPMultiheadAttention
@@ -22,7 +17,8 @@ from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.training import train
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
-from ..toys import CPU, Residual, flat, mlp, records, seeded, table, training
+from ..toys import CPU, Residual, clipped_sums, flat, mlp, records, seeded, table, training
+from ..zoo import Attention, Recurrent
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Opacus's own
 
@@ -35,32 +31,12 @@ def cnn():
     )
 
 
-class Series(nn.Module):
-    """Opacus's own recurrent layer."""
-
-    def __init__(self):
-        super().__init__()
-        self.lstm, self.last = DPLSTM(5, 6, batch_first=True), nn.Linear(6, 3)
-
-    def forward(self, X):
-        return self.last(self.lstm(X)[0][:, -1])
-
-
-class Attention(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.attention, self.last = DPMultiheadAttention(6, 2, batch_first=True), nn.Linear(6, 3)
-
-    def forward(self, X):
-        return self.last(self.attention(X, X, X)[0].mean(1))
-
-
 NETS = {
     "mlp": (mlp, (5,)),
     "residual": (Residual, (5,)),
     "cnn": (cnn, (1, 8, 8)),
-    "lstm": (Series, (7, 5)),
-    "attention": (Attention, (4, 6)),
+    "lstm": (lambda: Recurrent(DPLSTM), (20,)),
+    "attention": (lambda: Attention(DPMultiheadAttention, True), (20,)),
 }
 
 
@@ -101,20 +77,12 @@ def test_trained_parameters_are_those_of_a_plain_script_with_opacus(name):
     torch.testing.assert_close(flat(module), flat(plain), rtol=0, atol=2e-6)  # Opacus adds 1e-6 to norms
 
 
-def test_places_without_a_record_add_nothing_and_no_record_adds_more_than_the_norm():
+def test_no_record_adds_more_than_the_norm_and_one_without_a_finite_gradient_nothing():
     module = mlp()
     engine = OpacusEngine(module, SUM, CPU)
     inputs, targets = table(6)
-    inputs[2] = 3e38  # its gradient is not finite
-    trained, frozen = (engine.layout.read([module], CPU, flag) for flag in (True, False))
-    sums = torch.zeros_like(trained, dtype=torch.float64)
-    engine.bind(trained, frozen, sums)
-    engine.add_clipped(inputs[None], targets[None], torch.zeros(1, 6))
-    assert not sums.any()
-    engine.add_clipped(inputs[None, 2:3], targets[None, 2:3], torch.ones(1, 1))
-    assert not sums.any()
-    engine.add_clipped(50 * inputs[None, :1], targets[None, :1], torch.ones(1, 1))
-    assert float(sums.norm()) == pytest.approx(1.0)
+    assert not clipped_sums(engine, module, torch.full((1, 5), 3e38), targets[:1]).any()
+    assert float(clipped_sums(engine, module, 50 * inputs[:1], targets[:1]).norm()) == pytest.approx(1.0)
 
 
 def test_frozen_parameters_and_buffers_stay():

@@ -6,8 +6,6 @@ import copy
 import operator
 
 import pytest
-
-pytest.importorskip("torch")
 import torch
 from torch import nn
 from torch.nn import functional as F

@@ -6,8 +6,6 @@ import copy
 import itertools
 
 import pytest
-
-pytest.importorskip("torch")
 import torch
 from torch import nn
 

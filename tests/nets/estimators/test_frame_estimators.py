@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-pytest.importorskip("torch")
 pd = pytest.importorskip("pandas")
 import torch
 
@@ -75,14 +74,6 @@ def test_the_records_are_those_of_the_encoder_with_bins_last():
 
 
 # --- errors ----------------------------------------------------------------------------------------------------
-
-
-def test_a_missing_column_is_named():
-    with pytest.raises(ValueError, match="'age' of the schema missing from the table"):
-        classifier().fit(TABLE[["job"]], TABLE["pay"])
-    one = classifier().fit(TABLE, TABLE["pay"])
-    with pytest.raises(ValueError, match="'job' of the schema missing from the table"):
-        one.predict(TABLE[["age"]])
 
 
 @pytest.mark.parametrize(

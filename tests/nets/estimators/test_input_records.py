@@ -7,12 +7,9 @@ import random
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV
-
-pytest.importorskip("torch")
-pytest.importorskip("skorch")
 import skorch
 import torch
+from sklearn.model_selection import GridSearchCV
 from skorch.helper import SliceDataset, SliceDict
 from torch import nn
 from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
@@ -22,24 +19,15 @@ from sklearn_dpsearch.nets.estimators import input_records
 from sklearn_dpsearch.nets.records import ReadRecords
 from sklearn_dpsearch.privacy import PrivacyError
 
-from ...nets import user_nets
+from ...search.toys import refuses_to_fit
+from .. import user_nets
+from ..toys import Both
 from ..user_nets import Small, net, parameters, y
 
 rng = np.random.default_rng(0)
 
 X = user_nets.X.astype(np.float32)
 words = rng.integers(0, 6, (120, 3))
-
-
-class Both(nn.Module):
-    """Two inputs, by the names of its arguments."""
-
-    def __init__(self, width=6):
-        super().__init__()
-        self.words, self.last = nn.Embedding(6, width), nn.Linear(4 + width, 2)
-
-    def forward(self, values, words):
-        return self.last(torch.cat([values, self.words(words).mean(1)], dim=1))
 
 
 class Rows(Dataset):
@@ -301,9 +289,7 @@ def test_searches_split_what_skorchs_own_helpers_hold(module, data, targets):
 def test_searches_say_how_to_wrap_what_they_cannot_split(data, helper):
     one = net(Both, noise_multiplier=None)
     search = DPRandomSearchCV(one, SPACE, n_iter=3, epsilon=8.0, delta=1e-5)
-    with pytest.raises(TypeError, match=f"(?s)Found X of type.*skorch.helper.{helper}"):
-        search.fit(data, y)
-    assert not hasattr(search, "privacy_spent_")
+    refuses_to_fit(search, TypeError, f"(?s)Found X of type.*skorch.helper.{helper}", data, y)
 
 
 # --- inputs by name -------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-pytest.importorskip("torch")
 pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 

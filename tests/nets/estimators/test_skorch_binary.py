@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import skorch
+import torch
 from sklearn.metrics import f1_score
 from sklearn.neural_network import MLPClassifier
 from sklearn.utils import get_tags
-
-pytest.importorskip("torch")
-pytest.importorskip("skorch")
-import skorch
-import torch
 from torch import nn
 
 from sklearn_dpsearch import DPRandomSearchCV
@@ -19,6 +16,7 @@ from sklearn_dpsearch.nets import DPNeuralNetBinaryClassifier, DPNeuralNetClassi
 from sklearn_dpsearch.privacy import PrivacyError
 from sklearn_dpsearch.scoring import private_scorer
 
+from ...search.toys import refuses_to_fit
 from ..toys import flat
 
 rng = np.random.default_rng(0)
@@ -219,6 +217,4 @@ def test_scorers_of_two_classes_work_in_searches(scoring):
 )
 def test_scorers_of_one_label_are_refused_for_several_before_anything_is_spent(scoring):
     one = search(labelled(), scoring=scoring)
-    with pytest.raises(PrivacyError, match="(?s)for one target of a record.*3 columns.*accuracy.*Nothing was spent"):
-        one.fit(X, many)
-    assert not hasattr(one, "privacy_spent_")
+    refuses_to_fit(one, PrivacyError, "(?s)for one target of a record.*3 columns.*accuracy.*Nothing was spent", X, many)

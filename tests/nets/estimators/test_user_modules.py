@@ -6,9 +6,6 @@ import copy
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("skorch")
 import torch
 from torch import nn
 

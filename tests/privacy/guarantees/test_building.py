@@ -110,38 +110,32 @@ def test_a_guarantee_that_cannot_be_hashed_is_worked_out_each_time():
     assert WithList(levels=[1.0]).epsilon_at(1e-3) < 2.5 < WithList(levels=[1.0, 3.0]).epsilon_at(1e-3)
 
 
+PARTS = {"tune": ONE, "train": ONE}
+
+
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: Mixture(parts=(PureDP(epsilon=1.0), PureDP(epsilon=2.0)), weights=(1.0, -0.5)),
-        lambda: Mixture(parts=(PureDP(epsilon=1.0),), weights=(0.5, 0.5)),
+        lambda: Mixture(parts=(ONE, PureDP(epsilon=2.0)), weights=(1.0, -0.5)),
+        lambda: Mixture(parts=(ONE,), weights=(0.5, 0.5)),
         lambda: Mixture(parts=(), weights=()),
-        lambda: Composition(parts=(PureDP(epsilon=1.0), "PureDP")),
+        lambda: Composition(parts=(ONE, "PureDP")),
         lambda: Composition(parts=(PureDP(epsilon=1.0, neighboring="zero_out"),)),
         lambda: Composition(parts=()),
-        lambda: Envelope(parts=[PureDP(epsilon=1.0)]),
-        lambda: BestOf(one_run=PureDP(epsilon=1.0), count=10),
+        lambda: Envelope(parts=[ONE]),
+        lambda: BestOf(one_run=ONE, count=10),
         lambda: BestOf(one_run=10, count=Geometric(10)),
-        lambda: TheoremOne(one_run=PureDP(epsilon=1.0), count=Geometric(10), neighboring="replace_one"),
-        lambda: TheoremThree(one_run=PureDP(epsilon=1.0), stop_probability=0.0),
-        lambda: TheoremSix(first=PureDP(epsilon=1.0)),
-        lambda: TheoremFour(tune=PureDP(epsilon=1.0), train=PureDP(epsilon=1.0), fraction=2.0, train_on="rest"),
-        lambda: TheoremFour(tune=PureDP(epsilon=1.0), train=PureDP(epsilon=1.0), fraction=0.5, train_on="none"),
-        lambda: SubsetThenTrain(
-            tune=PureDP(epsilon=1.0), train=NonPrivate(neighboring="zero_out"), fraction=0.5, train_on="all"
-        ),
-        lambda: SubsetThenTrain(
-            tune=PureDP(epsilon=1.0),
-            validate=PureDP(epsilon=1.0),
-            train=PureDP(epsilon=1.0),
-            fraction=0.5,
-            share=-0.1,
-            train_on="all",
-        ),
+        lambda: TheoremOne(one_run=ONE, count=Geometric(10), neighboring="replace_one"),
+        lambda: TheoremThree(one_run=ONE, stop_probability=0.0),
+        lambda: TheoremSix(first=ONE),
+        lambda: TheoremFour(**PARTS, fraction=2.0, train_on="rest"),
+        lambda: TheoremFour(**PARTS, fraction=0.5, train_on="none"),
+        lambda: SubsetThenTrain(**PARTS | {"train": NonPrivate(neighboring="zero_out")}, fraction=0.5, train_on="all"),
+        lambda: SubsetThenTrain(**PARTS, validate=ONE, fraction=0.5, share=-0.1, train_on="all"),
         lambda: OfGroup(one_record="PureDP", records=3),
         lambda: ChangedRecord(presence=1.0),
         lambda: ProfileDP(profile=0.5),
-        lambda: ProfileDP.from_pair(PureDP(epsilon=1.0).pair.removed),
+        lambda: ProfileDP.from_pair(ONE.pair.removed),
         lambda: Capped(distribution=Geometric(10), most=2.5),
         lambda: Conditioned(distribution=10),
         lambda: NegativeBinomial(shape="1", mean=10),
