@@ -16,7 +16,7 @@ MAY = ("data", "audit", "report", "privacy")
 #: Of arrays and frames that the door has made.
 OF_THE_DOOR = {
     "nets/estimators/table_records.py",
-    "search/_resuming.py",
+    "search/_checkpoint.py",
 }
 
 
