@@ -19,7 +19,13 @@ from sklearn_dpsearch import (
     DPThresholdSearchCV,
     search_space,
 )
-from sklearn_dpsearch.nets import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
+from sklearn_dpsearch.nets import (
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPMLPClassifier,
+    DPMLPRegressor,
+    DPTabularClassifier,
+)
 from sklearn_dpsearch.nets.estimators import layers
 from sklearn_dpsearch.privacy import Fixed, PrivacyError, PureDP
 from sklearn_dpsearch.search.planning.space import Space
@@ -93,6 +99,13 @@ def test_a_grid_is_small_and_holds_the_own_settings():
     assert space == {"learning_rate_factor": [0.8, 1.0, 1.25], "hidden_layer_sizes": [(8, 4), (8, 4, 4)]}
     (space,) = DPMLPClassifier(()).search_space(grid=True)
     assert space["hidden_layer_sizes"] == [(), (64,)]
+
+
+@pytest.mark.parametrize("hidden", ["auto", (), (32,)])
+def test_layers_beside_bins_are_not_searched(hidden):
+    net = DPTabularClassifier({"age": (20, 80), "pay": ["low", "high"]}, target="pay", hidden_layer_sizes=hidden)
+    assert search_space(net, grid=True) == [{"learning_rate_factor": [0.8, 1.0, 1.25]}]
+    assert set(drawn(net.search_space(), 1)[0]) == {"learning_rate_factor"}
 
 
 def test_spaces_of_steps_are_put_together_under_their_names():
