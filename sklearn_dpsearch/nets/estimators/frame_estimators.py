@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...preprocessing import ColumnShape, Schema
 from ...preprocessing.schema import MOST_SHOWN
-from ..estimators import layers, step_size
+from ..estimators import layers
 from .docstrings import documented
 from .layers import HiddenLayerSizes
 from .table_base import TableClassifier, TableNet, TableRegressor
@@ -55,10 +55,6 @@ class FrameNet(TableNet):
     activation: str = "relu"
     bins: int | str | None = "auto"
     indicators: bool = True
-
-    def _around(self, grid: bool) -> dict[str, Any]:
-        # No layers: beside bins the rule's have the best probabilities of equally accurate ones (docs/learn/spaces.md).
-        return step_size.space("learning_rate_factor", self.learning_rate_factor, grid=grid)
 
     @property
     def public_facts(self) -> dict[str, Any]:
