@@ -19,9 +19,9 @@ def blocks_of(page):
     return blocks
 
 
-def run(page, blocks):
-    """What the names of a page stand for after some of its blocks."""
-    names = {"__name__": "page"}
+def run(page, blocks, names=None):
+    """What the names of a page stand for after some of its blocks, begun or gone on with."""
+    names = {"__name__": "page", **(names or {})}
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")  # Opacus's own
         for number, block in enumerate(blocks):
