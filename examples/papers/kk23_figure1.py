@@ -32,7 +32,7 @@ from sklearn_dpsearch.privacy import (
     witness,
 )
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
-from sklearn_dpsearch.privacy.selection import published
+from sklearn_dpsearch.privacy.selection import published_bounds
 from sklearn_dpsearch.privacy.selection.published_bounds import INTEGER_ORDERS, renyi_all, renyi_rest
 
 DELTA = 1e-5
@@ -44,7 +44,7 @@ FEW = FRACTIONS[[0, 1, 4, 7, 9]]
 
 def published_bound(mean: float, fraction: float, train_on: str) -> float:
     """ε of the paper: Rényi curves all the way."""
-    tune = published.renyi_poisson(RENYI, Poisson(mean), INTEGER_ORDERS)
+    tune = published_bounds.renyi_poisson(RENYI, Poisson(mean), INTEGER_ORDERS)
     bound = renyi_rest if train_on == "rest" else renyi_all
     return float(bound(tune, RENYI, fraction).epsilon_at(DELTA))
 
@@ -76,7 +76,7 @@ def certain(distribution: CountDistribution, fraction: float) -> float:
 def figure_1(mean: float, fractions: np.ndarray) -> Curves:
     """Curves (q, ε) of both variants, with the floors."""
     poisson, geometric = Poisson(mean), Geometric(mean)
-    whole = np.full(fractions.size, published.renyi_poisson(RENYI, poisson, INTEGER_ORDERS).epsilon_at(DELTA))
+    whole = np.full(fractions.size, published_bounds.renyi_poisson(RENYI, poisson, INTEGER_ORDERS).epsilon_at(DELTA))
     return {
         "search on all records, PS22": (fractions, whole),
         "variant 1, KK23": (fractions, np.array([published_bound(mean, q, "rest") for q in fractions])),

@@ -17,7 +17,7 @@ import numpy as np
 from _show import Curves, Figure, show
 
 from sklearn_dpsearch.privacy import ZCDP, Binomial, CountDistribution, GaussianDP, Geometric, Poisson, best_of, witness
-from sklearn_dpsearch.privacy.selection import published
+from sklearn_dpsearch.privacy.selection import published_bounds
 
 SIGMA, DELTA, MEAN, N = 4.0, 1e-6, 10.0, 20
 BASE = GaussianDP(mu=1 / SIGMA)
@@ -50,9 +50,9 @@ def largest_share(epsilon_of: Callable[[CountDistribution], float], budget: floa
 def figure_4() -> Curves:
     """P[K = k] by k at the ε that Rényi accounting gives Poisson: the distributions that each bound allows."""
     poisson = Poisson(MEAN)
-    budget = published.renyi_poisson(ZCDP(rho=0.5 * BASE.mu**2), poisson).epsilon_at(DELTA)
+    budget = published_bounds.renyi_poisson(ZCDP(rho=0.5 * BASE.mu**2), poisson).epsilon_at(DELTA)
     theirs = largest_share(
-        lambda distribution: published.profile_binomial(BASE, distribution).epsilon_at(DELTA), budget
+        lambda distribution: published_bounds.profile_binomial(BASE, distribution).epsilon_at(DELTA), budget
     )
     ours = largest_share(lambda distribution: best_of(BASE, distribution).epsilon_at(DELTA), budget)
     k = np.arange(0, 26)

@@ -36,7 +36,7 @@ from sklearn_dpsearch.privacy import (
     RenyiDP,
     best_of,
 )
-from sklearn_dpsearch.privacy.selection import published
+from sklearn_dpsearch.privacy.selection import published_bounds
 from sklearn_dpsearch.privacy.selection.published_bounds import INTEGER_ORDERS
 
 DELTA, CANDIDATES = 1e-6, 400
@@ -77,7 +77,7 @@ def expected_best(distribution: CountDistribution, sorted_accuracies: np.ndarray
 def theirs(distribution: CountDistribution) -> Guarantee:
     """Theorem 2 of the paper, or Theorem 6 for the Poisson distribution: a Rényi curve."""
     if isinstance(distribution, Poisson):
-        return published.renyi_poisson(RENYI, distribution, ORDERS)
+        return published_bounds.renyi_poisson(RENYI, distribution, ORDERS)
     return _bounds.renyi_negative_binomial(RENYI, distribution, ORDERS)
 
 

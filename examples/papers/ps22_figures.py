@@ -28,7 +28,7 @@ from sklearn_dpsearch.privacy import (
     Poisson,
     best_of,
 )
-from sklearn_dpsearch.privacy.selection import published
+from sklearn_dpsearch.privacy.selection import published_bounds
 
 RHO, DELTA = 0.1, 1e-6
 BASE = GaussianDP(mu=(2 * RHO) ** 0.5)
@@ -49,7 +49,7 @@ def renyi_bound(distribution: CountDistribution) -> Guarantee:
     """The paper's bound for a 0.1-zCDP run: Theorem 2 (of which Corollary 4 is a case), or 6 for Poisson."""
     fine = 1 + np.geomspace(0.05, 2000, 600)
     if isinstance(distribution, Poisson):
-        return published.renyi_poisson(ZCDP(rho=RHO), distribution, fine)  # the Rényi curve gives (ε̂, δ̂) too
+        return published_bounds.renyi_poisson(ZCDP(rho=RHO), distribution, fine)  # the Rényi curve gives (ε̂, δ̂) too
     return _bounds.renyi_negative_binomial(ZCDP(rho=RHO), distribution, fine)
 
 
