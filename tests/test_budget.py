@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1] / "sklearn_dpsearch"
 CEILINGS = {
     ".": 152,
-    "_process": 223,
+    "_process": 226,
     "adapters": 1_339,
     "audit": 1_119,
     "boosting": 1_678,
@@ -23,12 +23,12 @@ CEILINGS = {
     "ledger": 573,
     "nets": 4_585,
     "preprocessing": 787,
-    "privacy": 5_420,
+    "privacy": 5_423,
     "report": 851,
     "scoring": 1_098,
-    "search": 5_367,
+    "search": 5_368,
 }
-FILES = 207
+FILES = 209
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .containment import (
-    Stage,
     become_private,
     contained,
     flagged,
@@ -11,10 +10,10 @@ from .containment import (
     is_private,
     public_records,
     rehearsing,
-    speaking,
     steps_now,
     without_warnings,
 )
+from .progress import Stage, speaking
 from .random_generators import all_generators, generators_kept, reduction, refresh, reseed
 
 __all__ = [

@@ -14,7 +14,7 @@ from scipy.stats import beta
 
 from ..privacy._checks import require
 from ..privacy._types import Array, ArrayLike
-from ..privacy.numerics.arithmetic import bracket, geometric, narrowed, whole_mean, within
+from ..privacy.numerics.bisection import bracket, geometric, narrowed, whole_mean, within
 
 
 def certified_epsilon(

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..privacy._checks import require
 from ..privacy._types import Array
-from ..privacy.numerics.arithmetic import Turn, bracket, geometric, narrowed, within
+from ..privacy.numerics.bisection import Turn, bracket, geometric, narrowed, within
 from .audit_result import check_levels
 
 #: Relative error of a bound, which is rounded down.

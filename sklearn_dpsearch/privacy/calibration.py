@@ -16,8 +16,8 @@ from ._types import Neighboring
 from .guarantees.base import Guarantee, as_guarantee
 from .guarantees.composition import compose
 from .guarantees.single_mechanisms import DPSGD, ApproxDP, GaussianDP
-from .numerics.arithmetic import Turn, geometric, geometric_mean, narrowed, within
-from .numerics.arithmetic import bracket as first_turn
+from .numerics.bisection import Turn, geometric, geometric_mean, narrowed, within
+from .numerics.bisection import bracket as first_turn
 
 #: Parameters that are tried where no bracket is given, the first of them, and from each to the next.
 LEAST, START, MOST, FACTOR = 1e-9, 1.0, 1e9, 8.0

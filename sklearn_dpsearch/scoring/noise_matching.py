@@ -14,8 +14,8 @@ from ..privacy._checks import check_kind
 from ..privacy._types import Array
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.guarantees.composition import Mixture
-from ..privacy.numerics.arithmetic import Turn, bracket, geometric, narrowed, whole_mean, within
 from ..privacy.numerics.basic_mechanisms import negligible_from
+from ..privacy.numerics.bisection import Turn, bracket, geometric, narrowed, whole_mean, within
 from .noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, Sensitivity
 
 #: δ below which a training guarantee's profile is ignored.

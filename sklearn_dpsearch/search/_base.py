@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
 from .._process import public_records
-from .._process.containment import planning, speaking
+from .._process.progress import planning, speaking
 from .._site import linked
 from ..adapters.declared_guarantee import Declared
 from ..adapters.refused_estimators import together

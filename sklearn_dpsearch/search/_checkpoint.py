@@ -113,7 +113,7 @@ class Checkpoint(Start):
         #: Header of an earlier search, whose release stays until the new one is paid for.
         self._earlier: dict[str, Any] = self._header.get("earlier", {}) if self._begun else self._header
         self.entropy = self._header["entropy"] if self._begun else entropy_of(random_state)
-        self.entry = self._header["name"] if self._begun else secrets.token_hex(16)
+        self.entry: str = self._header["name"] if self._begun else secrets.token_hex(16)
         self.finished = Finished(self._release_of(self.entry))
 
     def released(self, prepared: Any) -> dict[str, Any] | None:
@@ -175,8 +175,8 @@ class Checkpoint(Start):
                 found = found if text else f"other {name} than those with which {began}"
                 raise PrivacyError(f"Found {found}: {REASONS.get(name, SAME)} {ANEW}")
 
-    def _release_of(self, search: str | None) -> FileOfSearch:
-        return FileOfSearch(self.path / RELEASE, search or "")
+    def _release_of(self, search: str) -> FileOfSearch:
+        return FileOfSearch(self.path / RELEASE, search)
 
     def _write(self, header: dict[str, Any]) -> None:
         with folder.explained(self.path):

@@ -36,9 +36,10 @@ backups and shared folders.
 To go on, call fit again with the same arguments and the same records. Never go on from a copy. If you delete the folder
 by hand, count the search as spent.
 
-A search that has ended leaves its release here, with digests that recognise the same search, its records included. The
-same fit once more restores the release and spends nothing; another fit replaces it. The digests confirm a correct guess
-of all records, so the folder stays as secret as before. Delete it once the model is saved elsewhere.
+A search that has ended leaves its release here, with digests that recognise the same search, its records included.
+The same fit once more restores the release and spends nothing; another fit replaces it. The digests confirm a correct
+guess of all features, or of all targets, so the folder stays as secret as before. Delete it once the model is saved
+elsewhere.
 """
 
 
@@ -144,7 +145,7 @@ class FileOfSearch:
     ----------
     path : Path
     search : str
-        Secret name of the search.
+        Name of the search.
     """
 
     path: Path

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._process.containment import Progress
+from .._process.progress import Progress
 from ..data.persons import PersonCodes
 from ..search import private_process
 from ._partitions import PartitionedTable

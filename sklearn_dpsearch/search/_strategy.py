@@ -9,7 +9,7 @@ from typing import Any
 
 from sklearn.metrics import check_scoring
 
-from .._process.containment import Progress
+from .._process.progress import Progress
 from ..adapters import Adapter, adapter_for
 from ..adapters.refused_estimators import refuse_steps
 from ..privacy import Guarantee, PrivacyError, compose

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
-from .._process.containment import Progress
+from .._process.progress import Progress
 from ..privacy import Guarantee, PrivacyError, calibrate, doubling_search
 from ..privacy._types import Neighboring
 from ..privacy.mechanisms.exact_sampling import IntegerSource

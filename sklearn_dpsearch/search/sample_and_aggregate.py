@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._process import reseed
-from .._process.containment import SILENT, Progress
+from .._process.progress import SILENT, Progress
 from ..privacy import Guarantee, PrivacyError
 from ..privacy.mechanisms.array_sampling import RandomBytes, uniform_integers
 from ..scoring.validation import Fold, PublicValidation, all_numbers, kind_of_numbers

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._process.containment import Progress
+from .._process.progress import Progress
 from ..errors import did_you_mean
 from ..privacy import CountDistribution, Fixed, Guarantee, PrivacyError
 from ..privacy._types import Neighboring

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._process.containment import Progress
+from .._process.progress import Progress
 from ..privacy import Guarantee, until_above
 from ..privacy.mechanisms.exact_sampling import bernoulli
 from ..scoring.validation import all_numbers, validation_of

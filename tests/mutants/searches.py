@@ -878,7 +878,7 @@ MUTANTS = {
     ),
     "times that last": Mutant(
         mistake="A log file keeps how long the private runs took.",
-        file="_process/containment.py",
+        file="_process/progress.py",
         old='print(f"[{work}] {stage.text}{count}", ',
         new='print(f"[{work}] {stage.text}{count} [0:{time.monotonic() % 60:02.0f}]", ',
         tests=("search/test_progress.py::test_no_time_lasts_where_private_work_took_it",),

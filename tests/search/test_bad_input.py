@@ -78,6 +78,14 @@ def test_a_declared_guarantee_does_not_excuse_a_cache(tmp_path, space):
     )
 
 
+@pytest.mark.slow
+def test_an_unreachable_target_says_the_smallest_reachable_epsilon():
+    noise = PureDP(epsilon=1.0, neighboring="replace_one")
+    with pytest.raises(BudgetUnreachableError, match=r"smallest epsilon possible here is \d") as caught:
+        fit(epsilon=0.1, delta=1e-3, score_noise=noise)
+    assert float(str(caught.value).split("possible here is ")[1].split(". ")[0]) > 0.1
+
+
 class NotTooNoisy(NoisyCentroids):
     """Cannot keep its promise below an epsilon of its own."""
 

@@ -13,7 +13,7 @@ from ...privacy import DPSGD, BudgetUnreachableError, Guarantee, PrivacyError, c
 from ...privacy._checks import cached_property
 from ...privacy._types import NEIGHBORING, Neighboring
 from ...privacy.calibration import gaussian_target, noise_multiplier_under
-from ...privacy.numerics.arithmetic import bracket, geometric
+from ...privacy.numerics.bisection import bracket, geometric
 from ..sampling import LEAST_RATE
 
 #: A clipping norm, or the word for a norm by rule.

@@ -21,7 +21,7 @@ from ...errors import MixedNeighborsError, PrivacyError
 from .._checks import FrozenValue, cached_property, check_kind
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
-from ..numerics.arithmetic import bracket, geometric
+from ..numerics.bisection import bracket, geometric
 from ..numerics.loss_distribution import DominatingPair, pair_through
 from ..serialization import VERSION, part_of_guarantees, read, short, written
 from .risk import Accounted, TradeOff, trade_off

@@ -1,1 +1,1 @@
-"""Arithmetic that only ever overstates: loss distributions, exact numbers, one inversion."""
+"""Arithmetic that only ever overstates: loss distributions, exact numbers, one bisection."""

@@ -29,7 +29,8 @@ from ..count_distributions.distributions import as_count_distribution
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
 from ..guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
 from ..guarantees.single_mechanisms import ZCDP, ApproxDP, GaussianDP, NonPrivate, RenyiDP
-from ..numerics.arithmetic import bracket, geometric, narrowed, safe_exp, within
+from ..numerics.arithmetic import safe_exp
+from ..numerics.bisection import bracket, geometric, narrowed, within
 from ..numerics.loss_distribution import LossDistribution
 
 #: δ below which a numerical pair may have fewer digits than a Rényi curve.

@@ -100,7 +100,7 @@ NEVER_PROTECTED = (
     "What follows about a person from the records of other people: a fact about a group is no secret of one member.",
     "Other releases from the same records, such as other fits or scores of the model on private records. Their costs "
     "add up.",
-    "The records themselves, checkpoints of a training, and all else that stays with the curator.",
+    "The records themselves, checkpoints of a search, and all else that stays with the curator.",
 )
 PUBLIC_NUMBER = "The number of {}: neighbours have the same one."
 SEVERAL_RECORDS = (

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._process import reseed
-from ..._process.containment import Progress
+from ..._process.progress import Progress
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.release_sum import release_sum
 from ...scoring import PrivateScorer

@@ -260,6 +260,16 @@ def test_bounds_that_are_none_are_refused_before_data_is_read(bounds):
 # --- records that are not sensible ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("value", [1e20, 3e38, 1e200])
+def test_one_extreme_record_does_not_destroy_the_model(kind, value):
+    spoiled = X.copy()
+    spoiled[0] = value
+    one = model(kind, sample_rate=1.0).fit(spoiled, y)
+    assert parameters(one).isfinite().all()
+    assert np.isfinite(one.predict(X).astype(float)).all()
+
+
 @pytest.mark.parametrize("bounds", [None, (-0.1, 0.1)])
 @pytest.mark.parametrize("value", [3e38, 1e300, 1.79e308])
 def test_extreme_targets_do_not_destroy_a_regression_nor_make_it_warn(bounds, value):

@@ -1,4 +1,4 @@
-"""The one inversion: both ends it returns are what it says they are, wherever the condition turns."""
+"""The one bisection: both ends it returns are what it says they are, wherever the condition turns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sklearn_dpsearch.privacy._types import Array
 from sklearn_dpsearch.privacy.guarantees.base import smallest_epsilon
-from sklearn_dpsearch.privacy.numerics.arithmetic import Turn, bracket, geometric, narrowed, whole_mean, within
+from sklearn_dpsearch.privacy.numerics.bisection import Turn, bracket, geometric, narrowed, whole_mean, within
 
 
 def around(start: float, least: float, most: float, factor: float = 2.0) -> dict[str, object]:

@@ -1,0 +1,113 @@
+"""Bisection: the place at which a monotone condition turns.
+
+ε from a profile, a noise multiplier from a budget, a scale from a share. The condition
+fails up to some number and holds from there on. Both ends around that number are returned, and the caller takes the
+conservative end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+
+class Turn(NamedTuple):
+    """Interval in which a condition begins to hold.
+
+    Parameters
+    ----------
+    fails : float or None
+        The largest number known to fail; None if the condition holds at every tried number.
+    holds : float or None
+        The smallest number known to hold; None if the condition fails at every tried number.
+    """
+
+    fails: float | None
+    holds: float | None
+
+
+def geometric(start: float, factor: float, end: float) -> Iterator[float]:
+    """start·factor, start·factor², …, up to ``end`` (or down to it, for a factor below 1), which comes last."""
+    rising = factor > 1
+    point = start
+    while point < end if rising else point > end:
+        point = min(point * factor, end) if rising else max(point * factor, end)
+        yield point
+
+
+def bracket(
+    condition: Callable[[float], bool], start: float, falling: Iterable[float], rising: Iterable[float]
+) -> Turn:
+    """Two neighbours among the given points between which the condition begins to hold.
+
+    Parameters
+    ----------
+    condition : callable
+        Number ↦ bool; fails below some number and holds above it.
+    start : float
+        Tried first.
+    falling, rising : iterable of float
+        Points to try next, if the condition holds at ``start`` and if it fails there.
+    """
+    if condition(start):
+        holds = start
+        for point in falling:
+            if not condition(point):
+                return Turn(point, holds)
+            holds = point
+        return Turn(None, holds)
+    fails = start
+    for point in rising:
+        if condition(point):
+            return Turn(fails, point)
+        fails = point
+    return Turn(fails, None)
+
+
+def mean(low: float, high: float) -> float:
+    """The middle of an interval."""
+    return 0.5 * (low + high)
+
+
+def geometric_mean(low: float, high: float) -> float:
+    """The middle of an interval of positive numbers, on a logarithmic scale."""
+    return math.sqrt(low * high)
+
+
+def whole_mean(low: float, high: float) -> float:
+    """A whole number in the middle of an interval between whole numbers."""
+    return (low + high) // 2
+
+
+def within(relative: float = 0.0, absolute: float = 0.0) -> Callable[[float, float], bool]:
+    """Predicate: two numbers are at most absolute + relative·(the larger one) apart."""
+    return lambda low, high: high - low <= absolute + relative * high
+
+
+def narrowed(
+    condition: Callable[[float], bool],
+    turn: Turn,
+    close: Callable[[float, float], bool],
+    middle: Callable[[float, float], float] = mean,
+) -> Turn:
+    """Narrow a turn until its ends are close to each other.
+
+    Parameters
+    ----------
+    condition : callable
+        As for ``bracket``.
+    turn : Turn
+        A turn without both ends is returned unchanged.
+    close : callable
+        (low, high) ↦ whether they are close enough, such as ``within(1e-9)``.
+    middle : callable
+        (low, high) ↦ a number between them, to be tried next.
+    """
+    if turn.fails is None or turn.holds is None:
+        return turn
+    low, high = turn.fails, turn.holds
+    while not close(low, high):
+        point = middle(low, high)
+        low, high = (low, point) if condition(point) else (point, high)
+    return Turn(low, high)
