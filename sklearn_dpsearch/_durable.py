@@ -23,7 +23,7 @@ def write_through(path: Path, *parts: bytes, mode: int = 0o600) -> None:
         os.fsync(file.fileno())
 
 
-def settle(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the names in a folder survive a power cut, as Windows does by itself."""
     if os.name == "nt":
         return
@@ -52,7 +52,7 @@ def replace_through(path: Path, *parts: bytes, mode: int = 0o600) -> None:
     try:
         write_through(new, *parts, mode=mode)
         os.replace(new, path)
-        settle(path.parent)
+        sync_folder(path.parent)
     except OSError:
         with contextlib.suppress(OSError):
             new.unlink(missing_ok=True)

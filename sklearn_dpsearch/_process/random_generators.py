@@ -101,7 +101,7 @@ def refresh(generator: Any) -> None:
     if isinstance(generator, np.random.BitGenerator):
         generator.state = type(generator)().state
     elif isinstance(generator, np.random.RandomState):  # it also keeps a normal number for the next draw
-        generator.__setstate__(_fresh(type(generator), type(generator._bit_generator)).__getstate__())
+        generator.__setstate__(_new_generator(type(generator), type(generator._bit_generator)).__getstate__())
     elif isinstance(generator, random.Random):
         generator.seed()
     else:
@@ -117,13 +117,13 @@ def reduction(thing: Any) -> tuple[Any, ...] | None:
         return type(thing), ()
     if isinstance(thing, (np.random.RandomState, np.random.Generator)):
         bits = thing._bit_generator if isinstance(thing, np.random.RandomState) else thing.bit_generator
-        return _fresh, (type(thing), type(bits))
+        return _new_generator, (type(thing), type(bits))
     if torch is None or type(thing) is not torch.Generator:
         return None
     return (_of_the_process, ("torch",)) if thing is torch.default_generator else (_of_torch, (str(thing.device),))
 
 
-def _fresh(kind: Any, bits: Any) -> Any:
+def _new_generator(kind: Any, bits: Any) -> Any:
     return kind(bits())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..privacy import Guarantee, LeakingEstimatorError, PrivacyError, UnknownGuaranteeError
 from .adapter import Adapter, Estimator, Names, Parameters, TrainingRun, scaled_by_name
-from .pipelines import EstimatorPart, PartsAdapter, refuse_cache, under
+from .pipelines import EstimatorPart, PartsAdapter, nested_name, refuse_cache
 from .seeds import fitted_parts, seed_names
 
 #: A guarantee, or (estimator, number of records or None) ↦ guarantee.
@@ -88,7 +88,7 @@ class DeclaredAdapter(PartsAdapter):
             if not name.startswith(inside):
                 adapter = self._adapter(part)
                 if adapter is not None:
-                    inside = (*inside, under(name, ""))
+                    inside = (*inside, nested_name(name, ""))
                 yield name, part, adapter
 
     def _adapter(self, part: object) -> Adapter | None:

@@ -62,19 +62,19 @@ class KnownModel:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _scaler(model: Any) -> float:
+def _factor_of_scaler(model: Any) -> float:
     """Mean and variance at ε/2 each, split over the features; both noises are scaled to a changed record."""
     _intervals(model, "bounds")
     _refuse_tiny_epsilon(model)
     return 1.0
 
 
-def _tree(model: Any) -> float:
+def _factor_of_tree(model: Any) -> float:
     """Permute-and-flip per leaf, at ε for a record more or less; a changed record touches two leaves or two counts."""
     return 2.0
 
 
-def _naive_bayes(model: Any) -> float:
+def _factor_of_naive_bayes(model: Any) -> float:
     """A record that changes its class touches two counts, two vectors of sums and two of squares, ε/3 each.
 
     The noise of a sum is scaled to upper − lower, but a record that enters a class moves the sum by
@@ -93,7 +93,7 @@ def _naive_bayes(model: Any) -> float:
     return float(2.0 * (2.0 + np.mean(reach)) / 3.0)
 
 
-def _logistic_regression(model: Any) -> float:
+def _factor_of_logistic_regression(model: Any) -> float:
     """Objective perturbation needs every coefficient in the penalty and rows of norm at most 2."""
     if model.fit_intercept:
         raise LeakingEstimatorError(
@@ -119,7 +119,7 @@ def _logistic_regression(model: Any) -> float:
     return 1.0
 
 
-def _linear_regression(model: Any) -> float:
+def _factor_of_linear_regression(model: Any) -> float:
     """Functional mechanism, for settings in which its sensitivities are correct."""
     if model.fit_intercept:
         raise LeakingEstimatorError(
@@ -137,7 +137,7 @@ def _linear_regression(model: Any) -> float:
     return 1.0
 
 
-def _never(reason: str) -> Callable[[Any], float]:
+def _no_finite_factor(reason: str) -> Callable[[Any], float]:
     """Factor of a model for which no finite ε holds."""
 
     def refuse(model: Any) -> float:
@@ -172,10 +172,10 @@ def _intervals(model: Any, name: str) -> tuple[Array, Array]:
 
 #: Every model of diffprivlib 0.6.6 that trains.
 MODELS: dict[str, KnownModel] = {
-    "DecisionTreeClassifier": KnownModel(_tree, ("bounds", "classes")),
-    "GaussianNB": KnownModel(_naive_bayes, ("bounds",), (PUBLIC_SIZE, PUBLIC_CLASSES)),
+    "DecisionTreeClassifier": KnownModel(_factor_of_tree, ("bounds", "classes")),
+    "GaussianNB": KnownModel(_factor_of_naive_bayes, ("bounds",), (PUBLIC_SIZE, PUBLIC_CLASSES)),
     "KMeans": KnownModel(
-        _never(
+        _no_finite_factor(
             "KMeans leaves a centre exactly where it was when no record is near it, and keeps inertia_ and labels_ "
             "without noise: no finite epsilon holds for the fitted model. Use another clusterer, or declare guarantee= "
             "if you know better."
@@ -183,7 +183,7 @@ MODELS: dict[str, KnownModel] = {
         exact=("labels_", "inertia_", "n_iter_"),
     ),
     "LinearRegression": KnownModel(
-        _linear_regression,
+        _factor_of_linear_regression,
         ("bounds_X", "bounds_y"),
         (
             "All records lie within bounds_X and bounds_y: LinearRegression does not clip without an intercept.",
@@ -192,7 +192,7 @@ MODELS: dict[str, KnownModel] = {
         also=("fit_intercept",),
     ),
     "LogisticRegression": KnownModel(
-        _logistic_regression,
+        _factor_of_logistic_regression,
         ("data_norm",),
         (PUBLIC_SIZE, PUBLIC_CLASSES, "The optimiser of LogisticRegression reaches the minimum, up to rounding."),
         also=("fit_intercept", "n_jobs", "verbose"),
@@ -201,7 +201,7 @@ MODELS: dict[str, KnownModel] = {
         settings={"tol": 1e-12, "max_iter": 10_000},
     ),
     "PCA": KnownModel(
-        _never(
+        _no_finite_factor(
             "PCA draws its components by a rejection sampler that in diffprivlib 0.6.6 divides by a density where it "
             "should multiply: epsilon was proved for another distribution, and the loss grows with the number of "
             "features. Project by a public matrix instead (FunctionTransformer), drop the step, or declare guarantee= "
@@ -210,24 +210,24 @@ MODELS: dict[str, KnownModel] = {
         exact=("n_samples_",),
     ),
     "RandomForestClassifier": KnownModel(
-        _never(
+        _no_finite_factor(
             "RandomForestClassifier gives each tree a 31-bit integer seed, keeps it on the fitted model and draws the "
             "public thresholds and the secret noise from it, so that the noise can be recomputed. Use diffprivlib's "
             "DecisionTreeClassifier with random_state=None."
         )
     ),
-    "StandardScaler": KnownModel(_scaler, ("bounds",), (PUBLIC_SIZE,)),
+    "StandardScaler": KnownModel(_factor_of_scaler, ("bounds",), (PUBLIC_SIZE,)),
 }
 
 
-def _penalties(own: float, grid: bool) -> Any:
+def _searched_penalties(own: float, grid: bool) -> Any:
     """Current strength and stronger penalties, down to a hundredth: the default fails below epsilon = 1."""
     from scipy.stats import loguniform
 
     return [own / 100, own / 10, own] if grid else loguniform(own / 100, own)
 
 
-def _depths(own: int, grid: bool) -> list[int]:
+def _searched_depths(own: int, grid: bool) -> list[int]:
     """Values of the depth, half of which are the current depth."""
     others = [depth for depth in (own - 2, own + 3) if depth >= 1]
     return [own] * (1 if grid else len(others)) + others
@@ -235,8 +235,8 @@ def _depths(own: int, grid: bool) -> list[int]:
 
 #: Space around a model's current parameters: name ↦ (current value, whether for a grid) ↦ values.
 SPACES: dict[str, Mapping[str, Callable[[Any, bool], Any]]] = {
-    "DecisionTreeClassifier": {"max_depth": _depths},
-    "LogisticRegression": {"C": _penalties},
+    "DecisionTreeClassifier": {"max_depth": _searched_depths},
+    "LogisticRegression": {"C": _searched_penalties},
 }
 
 
@@ -287,7 +287,7 @@ class DiffprivlibAdapter(Adapter):
                     f"{owner} has {name}=None and would read it from the data. Give {name} as public constants, known "
                     "without looking at the data."
                 )
-        guarantee = PureDP(epsilon=_above(epsilon * model.factor(estimator)), neighboring="replace_one")
+        guarantee = PureDP(epsilon=_rounded_up(epsilon * model.factor(estimator)), neighboring="replace_one")
         return TrainingRun(guarantee=guarantee, assumptions=model.assumptions)
 
     def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
@@ -315,11 +315,11 @@ class DiffprivlibAdapter(Adapter):
 
     def prepare(self, model: Estimator) -> None:
         """Make the model train in double precision: bounds are truncated to the type of X, where that is not."""
-        model.__class__, _ = _variants(model)
+        model.__class__, _ = _training_and_released_types(model)
 
     def finish(self, model: Estimator) -> None:
         """Keep the predictions of a linear regression within ``bounds_y``: on few records the noise is that large."""
-        _, model.__class__ = _variants(model)
+        _, model.__class__ = _training_and_released_types(model)
 
     def scrub(self, model: Estimator) -> None:
         for name in MODELS[_name(model)].exact:
@@ -331,13 +331,13 @@ def _name(model: object) -> str:
     return type(model).__name__.removeprefix("Clipped").removesuffix("InDoubles")
 
 
-def _variants(model: Estimator) -> tuple[type, type]:
+def _training_and_released_types(model: Estimator) -> tuple[type, type]:
     """The type of a model that trains, and of one that is released."""
     from .diffprivlib_variants import VARIANTS
 
     return VARIANTS.get(_name(model), (type(model), type(model)))
 
 
-def _above(epsilon: float) -> float:
+def _rounded_up(epsilon: float) -> float:
     """Round up by two doubles, because the product may have been rounded down; short decimals stay."""
     return epsilon if epsilon == round(epsilon, 12) else math.nextafter(math.nextafter(epsilon, math.inf), math.inf)

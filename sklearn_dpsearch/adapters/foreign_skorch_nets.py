@@ -42,7 +42,7 @@ class SkorchAdapter(ProtocolAdapter):
         keep_unfitted(model)
 
     def scrub(self, model: Estimator) -> None:
-        renew(model)
+        rebuild_net(model)
 
 
 def is_net_of_others(estimator: object) -> bool:
@@ -54,12 +54,12 @@ def is_net_of_others(estimator: object) -> bool:
 
 
 def keep_unfitted(net: Any) -> Any:
-    """Keep an unfitted copy of a net with it, for ``renew``; return the copy."""
+    """Keep an unfitted copy of a net with it, for ``rebuild_net``; return the copy."""
     vars(net)[UNFITTED] = copy = clone(net)
     return copy
 
 
-def renew(net: Any, *, buffers: bool = True) -> None:
+def rebuild_net(net: Any, *, buffers: bool = True) -> None:
     """Replace a trained net by a new one with its trained parameters: losses, gradients and batches stay behind.
 
     Parameters
@@ -90,19 +90,19 @@ def renew(net: Any, *, buffers: bool = True) -> None:
             )
     for part in (*fresh._modules, *fresh._criteria):
         if hasattr(new := getattr(fresh, f"{part}_"), "load_state_dict"):
-            _load(f"{part}_", _inner(new), _inner(getattr(net, f"{part}_")), buffers=buffers)
+            _load_state(f"{part}_", _unwrapped(new), _unwrapped(getattr(net, f"{part}_")), buffers=buffers)
     if getattr(fresh, "classes", None) is None and hasattr(net, "classes_inferred_"):
         fresh.classes_inferred_ = net.classes_inferred_
     net.__dict__.clear()
     net.__dict__.update(vars(fresh))
 
 
-def _inner(module: Any) -> Any:
+def _unwrapped(module: Any) -> Any:
     """The user's module inside of Opacus's."""
     return module._module if type(module).__module__.startswith("opacus.") and hasattr(module, "_module") else module
 
 
-def _load(name: str, new: Any, trained: Any, *, buffers: bool) -> None:
+def _load_state(name: str, new: Any, trained: Any, *, buffers: bool) -> None:
     """Copy the trained numbers into a new module."""
     if not buffers:
         before = dict(new.named_buffers())

@@ -53,14 +53,14 @@ class InterpretAdapter(Adapter):
             raise LeakingEstimatorError(REGRESSOR_LEAKS)
         require_version("interpret", "interpret-core", EXAMINED, "GaussianDP(mu=0.25, neighboring='zero_out')")
         parameters = estimator.get_params(deep=False)
-        budget = _budget(parameters)
+        budget = _checked_budget(parameters)
         _check_features(parameters)
         guarantee = GaussianDP(mu=_mu(*budget), neighboring="zero_out")
         return TrainingRun(guarantee=guarantee, assumptions=ASSUMPTIONS)
 
     def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
         """An ``epsilon`` with which μ of one ``fit`` is multiplied by ``factor``, rounded down."""
-        epsilon, delta, share, composition = _budget(estimator.get_params(deep=False))
+        epsilon, delta, share, composition = _checked_budget(estimator.get_params(deep=False))
         mu = factor * _mu(epsilon, delta, share, composition)
         return {"epsilon": _epsilon_for(mu, delta, share, composition)}
 
@@ -91,7 +91,7 @@ class InterpretAdapter(Adapter):
 # --- the budget -------------------------------------------------------------------------------------------------------
 
 
-def _budget(parameters: Mapping[str, Any]) -> tuple[float, float, float, str]:
+def _checked_budget(parameters: Mapping[str, Any]) -> tuple[float, float, float, str]:
     """ε, δ, the share of ε for bins, and the kind of composition, checked."""
     epsilon = positive(CLASSIFIER, "epsilon", parameters["epsilon"])
     delta, share = (positive(CLASSIFIER, name, parameters[name], below=1.0) for name in ("delta", "bin_budget_frac"))

@@ -19,7 +19,7 @@ from .._process import steps_now
 from ..privacy import DPSGD, Guarantee, LeakingEstimatorError, NonPrivate, PrivacyError, calibrate
 from ..privacy._types import Neighboring
 from .adapter import Adapter, Estimator, Names, Parameters, TrainingRun, positive
-from .foreign_skorch_nets import SkorchAdapter, is_net_of_others, keep_unfitted, renew
+from .foreign_skorch_nets import SkorchAdapter, is_net_of_others, keep_unfitted, rebuild_net
 
 #: Parameters of which a net has one, at least: its noise.
 NOISE = ("noise_multiplier", "target_epsilon")
@@ -128,7 +128,7 @@ class OpacusAdapter(Adapter):
         return any(name in vars(estimator) for name in NOISE)
 
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
-        for look in _looks(estimator):
+        for look in _readings_without_noise(estimator):
             raise LeakingEstimatorError(f"Found {look}")
         planned = plan_of(estimator, n_samples)
         found: Guarantee = NonPrivate(neighboring="zero_out") if planned is None else planned.guarantee
@@ -158,13 +158,13 @@ class OpacusAdapter(Adapter):
         if isinstance(planned := vars(model)["iterator_train"], PlannedBatches):
             vars(unfitted)["iterator_train"] = planned.iterator
             vars(model)["iterator_train"] = replace(planned, batches=steps_now(planned.batches))
-        vars(model)[SEED] = _seed()
+        vars(model)[SEED] = _torch_seed()
 
     def finish(self, model: Estimator) -> None:
         _check_history(model)
 
     def scrub(self, model: Estimator) -> None:
-        renew(model, buffers=False)
+        rebuild_net(model, buffers=False)
 
 
 # --- before the training ----------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def _whole(name: str, value: Any) -> int:
     return int(value)
 
 
-def _looks(net: Any) -> Iterator[str]:
+def _readings_without_noise(net: Any) -> Iterator[str]:
     """Parameters of skorch with which a training looks at records without noise, each with the remedy."""
     name = type(net).__name__
     if net.train_split is not None:
@@ -282,7 +282,7 @@ def _check_history(net: Any) -> None:
             f"opacus.optimizers is needed. Set module_ and optimizer_ to what make_private returns, {MIXIN}."
         )
     generator_given = optimizer.generator is not None and not optimizer.secure_mode
-    if generator_given or vars(net).get(SEED) != _seed():
+    if generator_given or vars(net).get(SEED) != _torch_seed():
         raise LeakingEstimatorError(
             f"Found a seed of PyTorch set in the training of {name} (noise_generator, torch.manual_seed): all "
             "candidates would have the same noise, and the seed is enough to take it away. Set no seed."
@@ -308,5 +308,5 @@ def history_of(optimizer: Any) -> list[tuple[float, float, int]]:
     return [(float(noise), float(rate), int(steps)) for noise, rate, steps in accountant.history]
 
 
-def _seed() -> int:
+def _torch_seed() -> int:
     return int(sys.modules["torch"].initial_seed())

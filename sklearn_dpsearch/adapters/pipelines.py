@@ -16,7 +16,7 @@ from .._process import contained
 from ..privacy import LeakingEstimatorError, PureDP, UnknownGuaranteeError, compose
 from ..privacy._types import Neighboring
 from .adapter import Adapter, Estimator, ExtrapolationRule, Names, Parameters, TrainingRun
-from .refused_estimators import in_step, learns_without_privacy, together
+from .refused_estimators import check_all, error_in_step, learning_step_error
 from .sklearn_steps import (
     assumption_of,
     fit_by_parameters,
@@ -47,12 +47,12 @@ class PartsAdapter(Adapter):
         return [(name, ask(adapter, part)) for name, part, adapter in self.known_parts(estimator)]
 
     def fresh_randomness(self, estimator: Estimator) -> Parameters:
-        return under_names(self.answers(estimator, lambda adapter, part: adapter.fresh_randomness(part)))
+        return nested_parameters(self.answers(estimator, lambda adapter, part: adapter.fresh_randomness(part)))
 
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]] | None:
         """All combinations of the parts' spaces."""
         found = self.answers(estimator, lambda adapter, part: adapter.search_space(part, grid=grid))
-        known = [[under_names([(name, one)]) for one in space] for name, space in found if space is not None]
+        known = [[nested_parameters([(name, one)]) for one in space] for name, space in found if space is not None]
         combined = [dict(itertools.chain(*(one.items() for one in several))) for several in itertools.product(*known)]
         return combined if known else None
 
@@ -75,20 +75,20 @@ class PartsAdapter(Adapter):
             adapter.scrub(part)
 
 
-def under(name: str, parameter: str) -> str:
+def nested_name(name: str, parameter: str) -> str:
     """Name of a part's parameter in the whole model."""
     return f"{name}__{parameter}" if name else parameter
 
 
-def under_names(parameters: Iterable[tuple[str, Mapping[str, T]]]) -> dict[str, T]:
+def nested_parameters(parameters: Iterable[tuple[str, Mapping[str, T]]]) -> dict[str, T]:
     """Parameters of named parts as parameters of the whole."""
-    return {under(name, key): value for name, found in parameters for key, value in found.items()}
+    return {nested_name(name, key): value for name, found in parameters for key, value in found.items()}
 
 
-def all_under_names(parameters: Sequence[tuple[str, Mapping[str, T] | None]]) -> dict[str, T] | None:
+def nested_parameters_if_all(parameters: Sequence[tuple[str, Mapping[str, T] | None]]) -> dict[str, T] | None:
     """Parameters of all named parts; None if one part has none: its noise would not fit that of the others."""
     known = [(name, found) for name, found in parameters if found is not None]
-    return under_names(known) if len(known) == len(parameters) else None
+    return nested_parameters(known) if len(known) == len(parameters) else None
 
 
 class CompositeAdapter(PartsAdapter):
@@ -111,7 +111,7 @@ class CompositeAdapter(PartsAdapter):
         if isinstance(estimator, ColumnTransformer):
             refuse_data_dependent_columns(estimator)
         parts = [(name, part) for name, part in named_parts(estimator) if not is_skipped(part)]
-        runs = together(partial(self._run, name, part, n_samples) for name, part in parts)
+        runs = check_all(partial(self._run, name, part, n_samples) for name, part in parts)
         assumptions = tuple(dict.fromkeys(text for run in runs for text in run.assumptions))
         private = [run.guarantee for run in runs if run.guarantee.pure_epsilon != 0]
         if not private:  # under the relation of a part that states one
@@ -128,7 +128,7 @@ class CompositeAdapter(PartsAdapter):
         try:
             return adapter.training_run(part, n_samples)
         except (UnknownGuaranteeError, LeakingEstimatorError) as error:
-            raise in_step(name, error) from error
+            raise error_in_step(name, error) from error
 
     def _adapter(self, name: str, part: Any) -> Adapter:
         """Adapter of one part. Errors name the part and the remedy."""
@@ -136,8 +136,8 @@ class CompositeAdapter(PartsAdapter):
             return self.adapter_for(part)
         except UnknownGuaranteeError as error:
             if not callable(getattr(part, "fit", None)):
-                raise in_step(name, error) from error
-            raise learns_without_privacy(name, part) from error
+                raise error_in_step(name, error) from error
+            raise learning_step_error(name, part) from error
 
     def known_parts(self, estimator: Estimator) -> list[EstimatorPart]:
         private = [(name, part) for name, part in named_parts(estimator) if not _is_free(part)]
@@ -148,8 +148,8 @@ class CompositeAdapter(PartsAdapter):
         return [(part, self.adapter_for(part)) for part in parts]
 
     def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
-        return under_names(
-            (name, adapter.scaled_privacy(part, factor, _below(name, varying)))
+        return nested_parameters(
+            (name, adapter.scaled_privacy(part, factor, _parameters_of_part(name, varying)))
             for name, part, adapter in self.known_parts(estimator)
         )
 
@@ -159,17 +159,17 @@ class CompositeAdapter(PartsAdapter):
             inner = adapter.privacy_parameters(part)
             if inner is None:
                 return None
-            names += [under(name, parameter) for parameter in inner]
+            names += [nested_name(name, parameter) for parameter in inner]
         return tuple(names)
 
     def expecting(self, estimator: Estimator, n: float) -> Parameters | None:
-        return all_under_names(self.answers(estimator, lambda adapter, part: adapter.expecting(part, n)))
+        return nested_parameters_if_all(self.answers(estimator, lambda adapter, part: adapter.expecting(part, n)))
 
     def under(self, estimator: Estimator, neighboring: Neighboring) -> Parameters | None:
-        return all_under_names(self.answers(estimator, lambda adapter, part: adapter.under(part, neighboring)))
+        return nested_parameters_if_all(self.answers(estimator, lambda adapter, part: adapter.under(part, neighboring)))
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
-        return under_names(self.answers(estimator, lambda adapter, part: adapter.extrapolation(part)))
+        return nested_parameters(self.answers(estimator, lambda adapter, part: adapter.extrapolation(part)))
 
     def trains_together(self, estimator: Any) -> bool:
         """Return whether the last step of a pipeline trains together and the steps before it learn nothing."""
@@ -243,9 +243,9 @@ def _same_records(first: Any, second: Any) -> bool:
     return bool(first.equals(second)) if hasattr(first, "equals") else False
 
 
-def _below(name: str, varying: Names) -> Names:
+def _parameters_of_part(name: str, varying: Names) -> Names:
     """Parameters of one part, under the names of the part."""
-    prefix = under(name, "")
+    prefix = nested_name(name, "")
     return frozenset(parameter.removeprefix(prefix) for parameter in varying if parameter.startswith(prefix))
 
 

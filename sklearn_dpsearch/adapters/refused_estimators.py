@@ -53,7 +53,7 @@ DPTabularClassifier of sklearn_dpsearch.nets takes the same place; for numbers, 
 """
 
 
-def learns_without_privacy(name: str, part: Any) -> UnknownGuaranteeError:
+def learning_step_error(name: str, part: Any) -> UnknownGuaranteeError:
     """Error for a step whose training has no guarantee, with what to use instead."""
     kind = type(part).__name__
     nothing, private = how_to_learn_nothing(part), COUNTERPARTS.get(kind, ANY)
@@ -64,7 +64,7 @@ def learns_without_privacy(name: str, part: Any) -> UnknownGuaranteeError:
     return error
 
 
-def in_step(name: str, error: PrivacyError) -> PrivacyError:
+def error_in_step(name: str, error: PrivacyError) -> PrivacyError:
     """The error of a part, with the name of the part; inner parts are named as their parameters are."""
 
     def named(text: str) -> str:
@@ -78,7 +78,7 @@ def in_step(name: str, error: PrivacyError) -> PrivacyError:
     return outer
 
 
-def together(checks: Iterable[Callable[[], Any]]) -> list[Any]:
+def check_all(checks: Iterable[Callable[[], Any]]) -> list[Any]:
     """Call all checks, and return their values; raise one error that lists every refusal.
 
     Raises
@@ -94,13 +94,13 @@ def together(checks: Iterable[Callable[[], Any]]) -> list[Any]:
             errors.append(error)
     refusals = [error for error in errors if isinstance(error, REFUSALS)]
     if len(refusals) > 1:
-        raise _in_one(refusals) from refusals[0]
+        raise _several_refusals(refusals) from refusals[0]
     if errors:
         raise (refusals + errors)[0]
     return found
 
 
-def _in_one(refusals: Sequence[PrivacyError]) -> PrivacyError:
+def _several_refusals(refusals: Sequence[PrivacyError]) -> PrivacyError:
     """One error of the first one's class, which lists several, with the private script that replaces all of it."""
     texts = [text for error in refusals for text in error.listed or (str(error),)]
     numbered = "\n".join(f"  {number}. {text}" for number, text in enumerate(texts, 1))

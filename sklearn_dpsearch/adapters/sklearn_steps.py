@@ -43,7 +43,7 @@ def _stay_in_doubles(categories: Any) -> bool:
     return all(abs(int(value)) <= EXACT for value in values if isinstance(value, numbers.Integral))
 
 
-def _constant(part: Any) -> bool:
+def _has_constant(part: Any) -> bool:
     """A constant for missing values, which decides their type too, and empty columns are kept."""
     given = part.strategy == "constant" and part.fill_value is not None
     return bool(given and part.keep_empty_features and not part.add_indicator)
@@ -65,7 +65,7 @@ LEARN_NOTHING: dict[tuple[str, str], Callable[[Any], bool]] = {
     ("sklearn", "OneHotEncoder"): _given_categories,
     ("sklearn", "OrdinalEncoder"): _given_categories,
     ("sklearn", "PolynomialFeatures"): _always,
-    ("sklearn", "SimpleImputer"): _constant,
+    ("sklearn", "SimpleImputer"): _has_constant,
     ("sklearn_dpsearch", "FittedByParameters"): _always,
     ("sklearn_dpsearch", "TableEncoder"): _always,
 }
@@ -73,7 +73,7 @@ LEARN_NOTHING: dict[tuple[str, str], Callable[[Any], bool]] = {
 SETTINGS: dict[Callable[[Any], bool], str] = {
     _given_categories: "public categories=[[...], ...], numbers only up to 2**53, and neither min_frequency nor "
     "max_categories",
-    _constant: "strategy='constant', a public fill_value, keep_empty_features=True and add_indicator=False",
+    _has_constant: "strategy='constant', a public fill_value, keep_empty_features=True and add_indicator=False",
 }
 #: Assumptions that cannot be checked on a step.
 ASSUMED = {
@@ -182,12 +182,12 @@ def release_steps(model: Any) -> None:
 def _replace(composite: Any, new: Callable[[Any], Any]) -> None:
     for name in STEPS_OF.get(type(composite), ()):
         if name in vars(composite):
-            setattr(composite, name, _with(vars(composite)[name], new))
+            setattr(composite, name, _with_steps_replaced(vars(composite)[name], new))
 
 
-def _with(found: Any, new: Callable[[Any], Any]) -> Any:
+def _with_steps_replaced(found: Any, new: Callable[[Any], Any]) -> Any:
     """Replace steps in lists of named steps."""
-    return type(found)(_with(one, new) for one in found) if type(found) in (list, tuple) else new(found)
+    return type(found)(_with_steps_replaced(one, new) for one in found) if type(found) in (list, tuple) else new(found)
 
 
 # --- the made-up record -----------------------------------------------------------------------------------------------
@@ -200,11 +200,11 @@ def made_up_record(step: Any, X: Any) -> Any:
         return [""]
     if len(shape) > 2:
         return np.ones((1, *shape[1:]))
-    values = [dtype.type(1) if dtype.kind in NUMBERS else "" for dtype in _types(step, shape[1])]
-    return _table(X, values)
+    values = [dtype.type(1) if dtype.kind in NUMBERS else "" for dtype in _column_types(step, shape[1])]
+    return _table_of_one_record(X, values)
 
 
-def _types(step: Any, width: int) -> Sequence[np.dtype[Any]]:
+def _column_types(step: Any, width: int) -> Sequence[np.dtype[Any]]:
     """Types of the columns: of the categories, of the constant, or doubles."""
     if hasattr(step, "categories"):
         given = [np.asarray(values).dtype for values in step.categories]
@@ -215,7 +215,7 @@ def _types(step: Any, width: int) -> Sequence[np.dtype[Any]]:
     return [np.dtype(float)] * width
 
 
-def _table(X: Any, values: list[Any]) -> Any:
+def _table_of_one_record(X: Any, values: list[Any]) -> Any:
     """A table of one record, of the kind of X."""
     if is_frame(X):
         import pandas as pd

@@ -20,7 +20,7 @@ from ..privacy import Guarantee
 from ..privacy._checks import require
 from ..privacy._types import Array, Neighboring
 from ..privacy.spent import PrivacySpent
-from ..search._rehearsal import in_the_open
+from ..search._rehearsal import in_public_process
 from .audit_result import check_levels, in_words, notes_of
 from .auditing import fresh, statement_of, without_seeds
 from .right_guesses import Guesses
@@ -205,7 +205,7 @@ def audit_one_run(
         joins = np.random.default_rng(seed.spawn(1)[0]).random(len(canaries)) < 0.5
         data = _with_canaries(X, y, canaries, targets, other_targets, joins, left_out=relation == "add_remove")
         work = partial(_fitted, estimator, *data, params, None if random_state is None else seed)
-        model = in_the_open(work, [one for one in data if one is not None])
+        model = in_public_process(work, [one for one in data if one is not None])
         coins.append(joins)
         scores.append(_scores(model, canaries, targets, score))
         spent += statement_of(model)

@@ -18,7 +18,7 @@ from typing import Any
 
 import filelock
 
-from .._durable import replace_through, settle
+from .._durable import replace_through, sync_folder
 from ..privacy import PrivacyError
 
 #: Version of the layout of lines. A reader refuses any other version.
@@ -158,7 +158,7 @@ def add(path: Path, pages: Pages, body: str) -> Pages:
     """
     line = b"\n" * pages.open_end + _line(body, pages.digest)
     with _said(path, "write"):
-        settle(path.parent)  # the file's name has to outlast a power cut too, also if another process began it
+        sync_folder(path.parent)  # the file's name has to outlast a power cut too, also if another process began it
         with path.open("r+b", buffering=0) as file:
             descriptor = file.fileno()
             _refuse_second_name(descriptor, path)

@@ -21,7 +21,7 @@ from .._process import public_records
 from .._process.progress import planning, speaking
 from .._site import linked
 from ..adapters.declared_guarantee import Declared
-from ..adapters.refused_estimators import together
+from ..adapters.refused_estimators import check_all
 from ..data.columns import is_of_dask
 from ..data.persons import number_of_persons, persons_in
 from ..ledger import PrivacyLedger
@@ -31,15 +31,15 @@ from ..privacy.spent import PrivacySpent
 from ..privacy.statement.content import short_up, up
 from ..scoring import PrivateScorer
 from ..search import private_process
-from ._checkpoint import starting
+from ._checkpoint import start_of_search
 from ._delegation import ReleasedModel
 from ._html_repr import ShownInNotebooks
-from ._ledgers import ledger_of, taken_along, with_those_before
+from ._ledgers import ledger_of, state_with_ledger, with_earlier_fits
 from ._partitions import TRUSTED, look_at_partitions
 from ._persons import name_of_groups
 from ._private_fit import PrivateFit
 from ._records import columns_read, declared_classes, param_for, records_for, targets_for
-from ._rehearsal import DryRun, dry_run, examples, job_in_the_open, rehearse
+from ._rehearsal import DryRun, dry_run, job_in_the_open, public_examples, rehearse
 from ._strategy import Strategy
 from ._types import Scorer
 from .execution.clusters import workplace
@@ -121,8 +121,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
     }
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickles and copies; see ``taken_along``."""
-        return taken_along(super().__getstate__())
+        """State for pickles and copies, with the ledger of a block around."""
+        return state_with_ledger(super().__getstate__())
 
     @abstractmethod
     def _strategy(self) -> Strategy:
@@ -227,7 +227,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         name = "" if groups is None else name_of_groups(strategy)
         if X_public is not None or y_public is not None:
             check_public(X_public, y_public, X, y)
-        _, scorer = together((strategy.check_kinds, partial(strategy.scorer, X_public is not None)))
+        _, scorer = check_all((strategy.check_kinds, partial(strategy.scorer, X_public is not None)))
         there = workplace(self.n_jobs)
         if is_of_dask(X):
             seen = look_at_partitions(strategy, scorer, X, y, params, public=X_public is not None)
@@ -333,10 +333,13 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         """
         work, ledger = self._prepared(X, y, X_public, y_public, params)
         tell = speaking(type(self).__name__, self.verbose > 0)
-        with starting(self.checkpoint, self.random_state) as start:
+        with start_of_search(self.checkpoint, self.random_state) as start:
             kept = start.released(work)
             if kept is not None:
-                self._give_back(work.plan, ledger, start.entry, kept)
+                self._spend(work.plan, ledger, start.entry, paid=kept.pop("privacy_spent_"))
+                self._release(work.plan, kept)
+                if self.verbose:
+                    print(f"[{type(self).__name__}] this fit has ended before: here is its release; nothing is spent")
                 return self
             work = replace(work, entropy=start.entropy, finished=start.finished)
             work.try_to_draw()
@@ -387,7 +390,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         self._validate_params()
         search: BasePrivateSearch = clone(self).set_params(random_state=None)
         strategy = search._strategy()
-        X, y = examples(strategy, X_example, y_example, public)
+        X, y = public_examples(strategy, X_example, y_example, public)
         seen = first_look(search, strategy.kinds, strategy.scorer(public), X, y, {})
         try:  # the plan for any number of records; for these only where it depends on that: ``fit`` will have more
             plan = search._plan(strategy, None, public, search.delta)
@@ -397,25 +400,18 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         with counted(), public_records():  # nothing is spent, nor by a search inside of this one
             return dry_run(strategy, plan, job, self.random_state)
 
-    def _spend(self, plan: Plan, ledger: PrivacyLedger | None, entry: str | None = None) -> None:
+    def _spend(
+        self, plan: Plan, ledger: PrivacyLedger | None, entry: str | None = None, paid: PrivacySpent | None = None
+    ) -> None:
         """Spend the budget and remove earlier results, before the first private record is used; errors undo nothing.
 
-        The ledger is first. If it refuses, nothing is spent, and what it has once written is on the disk.
+        The ledger is first. If it refuses, nothing is spent, and what it has once written is on the disk. A fit that
+        has ended before was ``paid`` then; a ledger has one entry for it.
         """
         if ledger is not None:
             ledger._spend_fit(type(self).__name__, plan.spent, entry)
         self._forget_release()
-        self.privacy_spent_ = with_those_before(self, plan.spent, ledger)
-
-    def _give_back(self, plan: Plan, ledger: PrivacyLedger | None, entry: str | None, kept: dict[str, Any]) -> None:
-        """Restore an earlier release of the same fit, at the price paid then; a ledger has an entry for it."""
-        if ledger is not None:
-            ledger._spend_fit(type(self).__name__, plan.spent, entry)
-        self._forget_release()
-        self.privacy_spent_ = kept.pop("privacy_spent_")
-        self._release(plan, kept)
-        if self.verbose:
-            print(f"[{type(self).__name__}] this fit has ended before: its release is given back, and nothing is spent")
+        self.privacy_spent_ = with_earlier_fits(self, plan.spent, ledger) if paid is None else paid
 
     def _forget_release(self) -> None:
         for name in RELEASED:

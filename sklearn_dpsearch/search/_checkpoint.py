@@ -124,7 +124,9 @@ class Checkpoint(Start):
         self.entry = self._header["name"]
         release = self._release_of(self.entry).read()
         if release is None:
-            raise _unusable(self.path, f"of a search that has ended, without its file {RELEASE!r} as it was written")
+            raise _unusable_checkpoint(
+                self.path, f"of a search that has ended, without its file {RELEASE!r} as it was written"
+            )
         self._forget(but=RELEASE)  # should the process have died before
         found: dict[str, Any] = unpickled(release)
         return found
@@ -179,22 +181,22 @@ class Checkpoint(Start):
         return FileOfSearch(self.path / RELEASE, search)
 
     def _write(self, header: dict[str, Any]) -> None:
-        with folder.explained(self.path):
+        with folder.explaining_write_errors(self.path):
             write_whole(self.path / STATE, json.dumps(header).encode())
 
     def _forget(self, but: str = "") -> None:
-        for path in folder.pieces(self.path):
+        for path in folder.files_after_state(self.path):
             if path.name != but:
                 path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def starting(checkpoint: Any, random_state: int | np.random.RandomState | None) -> Iterator[Start]:
+def start_of_search(checkpoint: Any, random_state: int | np.random.RandomState | None) -> Iterator[Start]:
     """Open the start of a search; its folder is deleted when no release was kept, or if no record was used."""
     if checkpoint is None:
         yield WithoutCheckpoint(random_state)
         return
-    with folder.opened(checkpoint) as path:
+    with folder.opened_folder(checkpoint) as path:
         start = Checkpoint(path, random_state)
         try:
             yield start
@@ -203,23 +205,23 @@ def starting(checkpoint: Any, random_state: int | np.random.RandomState | None) 
             raise
         finally:
             if not start.stays:
-                folder.delete(path)
+                folder.delete_folder(path)
 
 
 def _header_in(path: Path) -> dict[str, Any]:
     try:
         header = read_whole(path / STATE)
     except FileNotFoundError:
-        if folder.pieces(path):
-            raise _unusable(path, f"without its file {STATE!r}") from None
+        if folder.files_after_state(path):
+            raise _unusable_checkpoint(path, f"without its file {STATE!r}") from None
         return {}
     if header is None:
-        raise _unusable(path, "that is damaged, cut short or of another version of this library")
+        raise _unusable_checkpoint(path, "that is damaged, cut short or of another version of this library")
     found: dict[str, Any] = json.loads(header)
     return found
 
 
-def _unusable(path: Path, how: str) -> PrivacyError:
+def _unusable_checkpoint(path: Path, how: str) -> PrivacyError:
     needed = "the file as it was written is needed. Put it back if you can."
     return PrivacyError(f"Found a checkpoint in {path} {how}; {needed} {ANEW}")
 
@@ -249,7 +251,7 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
     if isinstance(arguments.get("random_state"), np.random.RandomState):
         arguments["random_state"] = "RandomState"  # it changes with use; the entropy drawn from it is kept
     settings = plan.recipe.settings, plan.final_recipe.settings
-    candidates = [_probed(plan.space), repr(plan.spent.guarantee), *settings, _without_seeds(search.estimator)]
+    candidates = [_sample_of_space(plan.space), repr(plan.spent.guarantee), *settings, _without_seeds(search.estimator)]
     X_public, y_public = prepared.public or (None, None)
     records = {"X": prepared.X, "y": prepared.y, "X_public": X_public, "y_public": y_public}
     facts = {
@@ -259,7 +261,7 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
     }
     return {
         **{name: (version, repr(version)) for name, version in versions().items()},
-        **{name: (digest(name, value), _shown(value)) for name, value in arguments.items()},
+        **{name: (digest(name, value), _text_in_errors(value)) for name, value in arguments.items()},
         **{name: (digest(name, value), "") for name, value in facts.items()},
     }
 
@@ -278,12 +280,12 @@ def _digests(fingerprint: Mapping[str, tuple[str, str]]) -> dict[str, str]:
     return {name: digest for name, (digest, _) in fingerprint.items()}
 
 
-def _shown(value: Any) -> str:
+def _text_in_errors(value: Any) -> str:
     """Text of a value for errors: a short plain value, or its type."""
     return repr(value) if isinstance(value, PLAIN) and len(repr(value)) < 80 else type(value).__name__
 
 
-def _probed(space: Any) -> list[Any]:
+def _sample_of_space(space: Any) -> list[Any]:
     """Plain values of a space, and some candidates from it."""
     drawing = Randomness.following(PROBING).drawing()
     plain = [

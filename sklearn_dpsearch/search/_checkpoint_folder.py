@@ -12,7 +12,7 @@ from pathlib import Path
 
 import filelock
 
-from .._durable import NEW, read_whole, settle, write_through, write_whole
+from .._durable import NEW, read_whole, sync_folder, write_through, write_whole
 from ..errors import PrivacyError
 
 #: The essential file: what the search is recognised by, and its secret.
@@ -48,7 +48,7 @@ class NotWrittenError(OSError, PrivacyError):
 
 
 @contextlib.contextmanager
-def opened(given: str | os.PathLike[str]) -> Iterator[Path]:
+def opened_folder(given: str | os.PathLike[str]) -> Iterator[Path]:
     """Open the folder, made if missing, for this process alone; a folder in which nothing was written is deleted.
 
     Raises
@@ -59,8 +59,8 @@ def opened(given: str | os.PathLike[str]) -> Iterator[Path]:
     path = Path(given).expanduser().absolute()
     lock = filelock.FileLock(path / LOCK, timeout=0, mode=0o600)
     try:
-        with explained(path):
-            _make(path)
+        with explaining_write_errors(path):
+            _make_folder(path)
             lock.acquire()
             if not (path / STATE).exists():
                 write_through(path / README, ABOUT.encode())
@@ -80,31 +80,31 @@ def opened(given: str | os.PathLike[str]) -> Iterator[Path]:
         lock.release()
 
 
-def delete(path: Path) -> None:
+def delete_folder(path: Path) -> None:
     """Delete the library's files, or raise an OSError; then the folder, if the system allows it."""
     plain = (README, LOCK)
     for name in sorted(set(os.listdir(path)) - set(plain)):
         if OWN.fullmatch(name):
             (path / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
-        settle(path)
+        sync_folder(path)
         for name in plain:
             (path / name).unlink(missing_ok=True)
         path.rmdir()
 
 
-def pieces(path: Path) -> list[Path]:
+def files_after_state(path: Path) -> list[Path]:
     """Files that are written only after the essential one."""
     return [path / name for name in os.listdir(path) if PIECE.fullmatch(name)]
 
 
 def _delete_if_unused(path: Path) -> None:
-    if path.is_dir() and not ((path / STATE).exists() or pieces(path)):
-        delete(path)
+    if path.is_dir() and not ((path / STATE).exists() or files_after_state(path)):
+        delete_folder(path)
 
 
 @contextlib.contextmanager
-def explained(path: Path) -> Iterator[None]:
+def explaining_write_errors(path: Path) -> Iterator[None]:
     """Explain an error of the system in a folder that is made, or into which the first files are written."""
     try:
         yield
@@ -114,7 +114,7 @@ def explained(path: Path) -> Iterator[None]:
         raise NotWrittenError(error.errno, NOT_WRITTEN.format(path=path, reason=error.strerror)) from None
 
 
-def _make(path: Path) -> None:
+def _make_folder(path: Path) -> None:
     """Make the folder, or take an empty one or one of this library, readable by its owner alone."""
     if path.exists() and not path.is_dir():
         raise PrivacyError(

@@ -10,7 +10,7 @@ from ..ledger import PrivacyLedger
 from ..ledger.ledger_context import is_counted, ledger_here, own_block
 from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
-from .planning.checks import nested, values_of
+from .planning.checks import nested_values, values_of_space
 
 BEFORE = (
     "This search was fitted {} before. The cost of earlier fits, on the same records, is not included: add it "
@@ -42,13 +42,13 @@ def ledger_of(search: Any) -> PrivacyLedger | None:
             "Leave one of them out."
         )
     found = around if given is None else given
-    _check_inside(search, found)
+    _check_ledgers_inside(search, found)
     return found
 
 
-def _check_inside(search: Any, found: PrivacyLedger | None) -> None:
+def _check_ledgers_inside(search: Any, found: PrivacyLedger | None) -> None:
     """Raise for another ledger inside the search: a candidate that is a search never writes into its ledger."""
-    others = [one for one in _inside(search) if one != found]
+    others = [one for one in _ledgers_inside(search) if one != found]
     if others:
         raise PrivacyError(
             f"Found {others[0]!r} inside of the search, and {found!r} for the search itself, whose ledger covers "
@@ -56,15 +56,15 @@ def _check_inside(search: Any, found: PrivacyLedger | None) -> None:
         )
 
 
-def _inside(search: Any) -> Iterable[PrivacyLedger]:
+def _ledgers_inside(search: Any) -> Iterable[PrivacyLedger]:
     """Ledgers among the parameters of the estimator, of the values in the space, and of what is in these."""
     space = getattr(search, "param_distributions", None) or getattr(search, "param_grid", None)
-    listed = list(values_of(space))
-    inner = [value for part in (search.estimator, *listed) for value in nested(part)]
+    listed = list(values_of_space(space))
+    inner = [value for part in (search.estimator, *listed) for value in nested_values(part)]
     return [value for value in (*listed, *inner) if isinstance(value, PrivacyLedger)]
 
 
-def with_those_before(search: Any, spent: PrivacySpent, ledger: PrivacyLedger | None) -> PrivacySpent:
+def with_earlier_fits(search: Any, spent: PrivacySpent, ledger: PrivacyLedger | None) -> PrivacySpent:
     """Add the number of earlier fits, which is public, to the statement of a fit."""
     if not hasattr(search, "privacy_spent_"):
         return spent
@@ -74,7 +74,7 @@ def with_those_before(search: Any, spent: PrivacySpent, ledger: PrivacyLedger | 
     return replace(spent, assumptions=(*spent.assumptions, text))
 
 
-def taken_along(state: dict[str, Any]) -> dict[str, Any]:
+def state_with_ledger(state: dict[str, Any]) -> dict[str, Any]:
     """State of a search for pickles. Inside a ledger's block the ledger becomes the search's parameter.
 
     Worker processes do not see the block.

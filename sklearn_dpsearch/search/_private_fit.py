@@ -16,7 +16,7 @@ from ._persons import in_records
 from ._strategy import Strategy
 from ._types import PublicData
 from .execution.clusters import Workplace
-from .execution.job import NOTHING, NOTHING_FOUND, Finished, Job, NoModelError, Outcome, results_of
+from .execution.job import NOTHING, NOTHING_FOUND, Finished, Job, NoModelError, Outcome, cv_results
 from .execution.randomness import Randomness
 from .execution.workers import Workers
 from .planning.plan import Plan
@@ -79,7 +79,7 @@ class PrivateFit:
             candidates = self.strategy.candidates(self.plan, source)
             job = self.job(candidates, source, workers)
             outcome = self.strategy.run(self.plan, job, candidates, source, self.progress())
-            return release_of(len(job.split.folds), outcome)
+            return released_fields(len(job.split.folds), outcome)
 
     def try_to_draw(self) -> None:
         """Raise what drawing candidates and a split would raise; always for the same draw, which tells nothing."""
@@ -115,7 +115,7 @@ class PrivateFit:
         )
 
 
-def release_of(n_splits: int, outcome: Outcome) -> dict[str, Any]:
+def released_fields(n_splits: int, outcome: Outcome) -> dict[str, Any]:
     """Fields of a release: all that leaves the private process.
 
     Raises
@@ -136,6 +136,6 @@ def release_of(n_splits: int, outcome: Outcome) -> dict[str, Any]:
         "best_index_": outcome.best,
         "best_params_": dict(outcome.rows[outcome.best][0]),
         "best_score_": float(scores[outcome.best]),
-        "cv_results_": results_of([dict(candidate) for candidate, _ in outcome.rows], scores),
+        "cv_results_": cv_results([dict(candidate) for candidate, _ in outcome.rows], scores),
         **outcome.attributes,
     }

@@ -23,7 +23,7 @@ from ._synthetic_records import NothingKnownError, made_up
 from ._types import Candidate
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
-from .execution.workers import in_task, is_leak, would_leak
+from .execution.workers import is_leak, leak_error, task_context
 from .pickling import pickled, unpickled
 from .planning.checks import FitData, is_per_record
 from .planning.plan import Plan
@@ -32,7 +32,9 @@ from .private_process import imported, privately
 Found = TypeVar("Found")
 
 
-def in_the_open(work: Callable[[], Found], shared: Sequence[Any] = (), writes: Sequence[str] | None = None) -> Found:
+def in_public_process(
+    work: Callable[[], Found], shared: Sequence[Any] = (), writes: Sequence[str] | None = None
+) -> Found:
     """Do work on public or made-up records in a process of its own, and return its value.
 
     Parameters
@@ -46,7 +48,7 @@ def in_the_open(work: Callable[[], Found], shared: Sequence[Any] = (), writes: S
         The error of the work, with its traceback as a note.
     """
     found: Any
-    found, problem, modules = privately(partial(_ended, work), shared, writes)
+    found, problem, modules = privately(partial(_value_or_error, work), shared, writes)
     private_process.prepare(modules)  # private work that follows need not import again what this work needed
     if problem is not None:
         raise problem
@@ -54,16 +56,16 @@ def in_the_open(work: Callable[[], Found], shared: Sequence[Any] = (), writes: S
     return value
 
 
-def _ended(work: Callable[[], Found]) -> tuple[Found | None, Exception | None, list[str]]:
+def _value_or_error(work: Callable[[], Found]) -> tuple[Found | None, Exception | None, list[str]]:
     """Value or error of the work, and the modules that it needed."""
     try:
         with public_records():
             return work(), None, imported()
     except Exception as error:
-        return None, _for_travelling(error), imported()
+        return None, _picklable_error(error), imported()
 
 
-def _for_travelling(problem: Exception) -> Exception:
+def _picklable_error(problem: Exception) -> Exception:
     """Error with its traceback as a note; an error that cannot be pickled becomes one with the same words."""
     trace = "".join(traceback.format_exception(problem))
     try:
@@ -99,7 +101,7 @@ class DryRun:
         return "\n  ".join([f"DryRun(params={dict(self.params)!r}, score={self.score!r})", *self.columns])
 
 
-def examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[Any, Any]:
+def public_examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[Any, Any]:
     """The caller's public records, or made-up ones."""
     if X is not None:
         return X, y
@@ -164,7 +166,7 @@ def rehearse(fit: PrivateFit, seen: FitData) -> str | None:
         params[name] = np.ones(n) if is_per_record(name, value) else value
     job = job_in_the_open(fit.plan, made_X, made_y, fit_params=params, public=fit.public)
     try:
-        in_the_open(partial(_rehearse_all, fit.strategy, fit.plan, job), [made_X, made_y], writes=())
+        in_public_process(partial(_rehearse_all, fit.strategy, fit.plan, job), [made_X, made_y], writes=())
     except Exception as error:
         if isinstance(error, OSError):
             error.add_note(CONFINED)
@@ -174,19 +176,19 @@ def rehearse(fit: PrivateFit, seen: FitData) -> str | None:
 
 
 def _rehearse_all(strategy: Strategy, plan: Plan, job: Job) -> None:
-    with rehearsing(), in_task():
-        for candidate in _candidates(plan):
-            _attempt(strategy, plan, job, candidate)
+    with rehearsing(), task_context():
+        for candidate in _one_candidate_per_family(plan):
+            _try_candidate(strategy, plan, job, candidate)
 
 
-def _candidates(plan: Plan) -> Iterator[Candidate]:
+def _one_candidate_per_family(plan: Plan) -> Iterator[Candidate]:
     """One candidate of each family, the same in every rehearsal."""
     drawing = np.random.RandomState(0)
     for which in range(min(MOST_FAMILIES, len(plan.space.dictionaries))):
         yield plan.space.draw_from(which, drawing)
 
 
-def _attempt(strategy: Strategy, plan: Plan, job: Job, candidate: Candidate) -> None:
+def _try_candidate(strategy: Strategy, plan: Plan, job: Job, candidate: Candidate) -> None:
     """Run one candidate; raise its error if every attempt fails."""
     for _ in range(ATTEMPTS):
         try:
@@ -195,5 +197,5 @@ def _attempt(strategy: Strategy, plan: Plan, job: Job, candidate: Candidate) -> 
         except Exception as error:
             problem = error
         if is_leak(problem):
-            raise would_leak(type(job.recipe.estimator).__name__)
+            raise leak_error(type(job.recipe.estimator).__name__)
     raise problem

@@ -21,9 +21,9 @@ from ..scoring.validation import Exposure, search_guarantee
 from ._types import Candidate, Distributions, Parameters, Scorer, Seed
 from .execution.job import Job, Outcome, Split
 from .execution.randomness import Randomness
-from .execution.runs import Run, in_the_open, run_all, run_best
+from .execution.runs import Run, run_all, run_best, train_in_the_open
 from .planning.families import Families, families_of, kinds_of
-from .planning.plan import Facts, Plan, notes_of
+from .planning.plan import Facts, Plan, assumptions_of_search
 from .planning.space import AUTO, Space, own_space
 from .planning.space_guarantee import SpaceGuarantee
 
@@ -113,24 +113,27 @@ class Strategy(ABC):
 
     def resolved(self, families: Families, public: bool, *, notes: tuple[str, ...] = (), **facts: Any) -> Facts:
         """Facts that all searches have, and those of this kind."""
-        search, n_samples = self.search, families.n_samples
-        seed, kept = search.random_state, search.checkpoint is not None
-        model = () if getattr(search, "refit", None) is False else ("best_estimator_",)
+        search, seed = self.search, self.search.random_state
+        kept, refits = search.checkpoint is not None, getattr(search, "refit", None) is not False
+        columns, target = _table_of(families.estimator)
+        release = Release(
+            made_by=type(search).__name__,
+            model=" or ".join(dict.fromkeys(map(class_of, self.kinds))),
+            attributes=(*ALWAYS, *self.shows, *(("best_estimator_",) if refits else ())),
+            tuned=True,
+            seeded=seed is not None,
+            kept=kept,
+            n_samples=families.n_samples,
+            columns=columns,
+            target=target,
+        )
         return Facts(
             families=families,
             epsilon=search.epsilon,
             delta=search.delta,
             error_score=float(search.error_score),
-            notes=(*notes_of(self.kinds, public, seed, getattr(search, "cv", None), kept), *notes),
-            release=release_of(
-                type(search).__name__,
-                families.estimator,
-                self.kinds,
-                (*ALWAYS, *self.shows, *model),
-                n_samples=n_samples,
-                seeded=seed is not None,
-                kept=kept,
-            ),
+            notes=(*assumptions_of_search(self.kinds, public, seed, getattr(search, "cv", None), kept), *notes),
+            release=release,
             **facts,
         )
 
@@ -154,51 +157,7 @@ class Strategy(ABC):
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
         """Train, score and prepare for release one candidate on public records; return its score."""
-        return in_the_open(job, candidate, seed)[1]
-
-
-def release_of(
-    made_by: str,
-    estimator: Any,
-    models: Sequence[Any],
-    attributes: Sequence[str],
-    *,
-    n_samples: int | None,
-    seeded: bool,
-    kept: bool,
-) -> Release:
-    """Describe the release of a search.
-
-    Parameters
-    ----------
-    made_by : str
-        The search's class.
-    estimator : estimator
-        As given to the search.
-    models : sequence of estimators
-        One for each kind of candidate.
-    attributes : sequence of str
-        What is released at most.
-    n_samples : int or None
-        Number of records, where it counts as public.
-    seeded : bool
-        Whether a seed was given.
-    kept : bool
-        Whether a fit may go on after a crash, from a secret in its folder.
-    """
-    kinds = dict.fromkeys(class_of(model) for model in models)
-    columns, target = _table_of(estimator)
-    return Release(
-        made_by=made_by,
-        model=" or ".join(kinds),
-        attributes=tuple(attributes),
-        tuned=True,
-        seeded=seeded,
-        kept=kept,
-        n_samples=n_samples,
-        columns=columns,
-        target=target,
-    )
+        return train_in_the_open(job, candidate, seed)[1]
 
 
 def _table_of(estimator: Any) -> tuple[tuple[str, ...], str | None]:

@@ -23,7 +23,7 @@ from ..privacy.mechanisms.exact_sampling import IntegerSource
 from ..privacy.selection.doubling import AboveThreshold, DoublingRounds, DoublingSteps, default_max_rounds
 from ..privacy.spent import Component
 from ..search import private_process
-from ._private_fit import PrivateFit, release_of
+from ._private_fit import PrivateFit, released_fields
 from ._types import Candidate, Distributions, Parameters
 from .execution.job import Job, Outcome
 from .execution.randomness import Randomness
@@ -334,7 +334,7 @@ class PrivateWalk:
                 raise PrivacyError("Found a walk that has ended; each is trained once. Ask for other rounds.")
             if batch is None:
                 self._ended = True
-                return release_of(len(rounds.job.split.folds), rounds.train())
+                return released_fields(len(rounds.job.split.folds), rounds.train())
             return rounds.ask(batch, rounds.utilities(batch)), rounds.over
 
     def _begin(self, workers: Workers) -> Rounds:

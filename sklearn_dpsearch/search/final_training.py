@@ -57,7 +57,7 @@ def check_rules(extrapolate: Extrapolate, names: Iterable[str]) -> None:
             )
 
 
-def carried_over(
+def extrapolated(
     candidate: Candidate, extrapolate: Extrapolate, known: Mapping[str, ExtrapolationRule], sizes: Sizes
 ) -> dict[str, Any]:
     """Extrapolate a candidate's parameters to the final model.
@@ -78,14 +78,14 @@ def carried_over(
     else:
         rules = {name: rule for name, rule in known.items() if rule == "keep" or _is_number(candidate.get(name))}
         rules |= extrapolate if isinstance(extrapolate, Mapping) else {}
-    return {name: _applied(rules.get(name, "keep"), name, value, sizes) for name, value in candidate.items()}
+    return {name: _extrapolated(rules.get(name, "keep"), name, value, sizes) for name, value in candidate.items()}
 
 
-def _applied(rule: ExtrapolationRule, name: str, value: Any, sizes: Sizes) -> Any:
+def _extrapolated(rule: ExtrapolationRule, name: str, value: Any, sizes: Sizes) -> Any:
     if rule == "keep":
         return value
     if callable(rule):
-        return _called(rule, name, value, sizes)
+        return _call_rule(rule, name, value, sizes)
     if not _is_number(value):
         raise ValueError(
             f"Found extrapolate[{name!r}]='linear' and the value {value!r}, which is not a number. Use 'keep', or a "
@@ -96,7 +96,7 @@ def _applied(rule: ExtrapolationRule, name: str, value: Any, sizes: Sizes) -> An
     return max(1, round(scaled)) if counts else scaled
 
 
-def _called(rule: Callable[[Any, float, float], Any], name: str, value: Any, sizes: Sizes) -> Any:
+def _call_rule(rule: Callable[[Any, float, float], Any], name: str, value: Any, sizes: Sizes) -> Any:
     try:
         return rule(value, sizes.tune, sizes.final)
     except Exception as error:
@@ -111,7 +111,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def changes(candidate: Candidate, parameters: Candidate) -> Iterator[tuple[str, Any]]:
+def changed_parameters(candidate: Candidate, parameters: Candidate) -> Iterator[tuple[str, Any]]:
     """Changed parameters; of a nested estimator only its changed ones, so that it keeps its fitted state."""
     for name, new in parameters.items():
         old = candidate[name]
@@ -144,7 +144,7 @@ def warm_start_name(estimator: Any) -> str:
     return f"{prefix}warm_start"
 
 
-def check_kept(
+def check_guarantee_kept(
     plan: Plan, promises: SpaceGuarantee, candidate: Candidate, parameters: Candidate, expected: float | None
 ) -> None:
     """Raise unless training with the extrapolated parameters and the expected size keeps the candidate's guarantee."""

@@ -448,7 +448,7 @@ def _uses_cuda() -> bool:
     return torch is not None and torch.cuda.is_initialized()
 
 
-def _settle(folder: str) -> None:
+def _isolate(folder: str) -> None:
     """Make this a private process, with a temporary folder and generators of its own, and without warnings."""
     become_private()
     _HERE.lock = threading.Lock()
@@ -468,7 +468,7 @@ def _raise(leak: Warning, *args: object) -> NoReturn:
     raise leak
 
 
-def _work(connection: Connection) -> None:
+def _serve_calls(connection: Connection) -> None:
     """Do the work that was unpickled before, or that the first frame brings, for each frame that follows."""
     _HERE.connection = connection
     with contextlib.suppress(EOFError, OSError):
@@ -646,8 +646,8 @@ def _become_run(connection: int, life: int, folder: str) -> None:
 
 
 def _become_work(connection: int, folder: str) -> None:
-    _settle(folder)
-    _work(Connection(connection))
+    _isolate(folder)
+    _serve_calls(Connection(connection))
 
 
 @contextlib.contextmanager
@@ -685,8 +685,8 @@ def work_alone(file: int, folder: str, own: str) -> None:
     threading.Thread(target=_wait_for_the_end, args=(own,), daemon=True).start()
     _HERE.folder, connection = folder, Connection(file)
     if _hold(connection, Packed.found(folder), own):
-        _settle(tempfile.mkdtemp(dir=own))
-        _work(connection)
+        _isolate(tempfile.mkdtemp(dir=own))
+        _serve_calls(connection)
 
 
 def _wait_for_the_end(folder: str) -> None:

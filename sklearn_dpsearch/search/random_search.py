@@ -18,11 +18,11 @@ from ._base import BasePrivateSearch
 from ._strategy import BestOfStrategy, CostOfRuns, all_of
 from ._types import Candidate, Distributions, Seed
 from .execution.job import FinalTraining, Job, Outcome, Split
-from .execution.models import fresh, train_last
+from .execution.models import train_last, unfitted_model
 from .execution.randomness import Randomness
 from .execution.runs import Run
 from .planning.checks import RUNS
-from .planning.plan import Facts, Plan, runs_of, said_of
+from .planning.plan import Facts, Plan, describe_count, describe_runs
 
 
 @dataclass(eq=False, repr=False)
@@ -185,7 +185,7 @@ class RandomStrategy(BestOfStrategy):
         name, theorem = (
             (f"all of {number} runs", partial(all_of, number=number))
             if self.releases_all
-            else (f"best of K runs, K ~ {said_of(self.distribution)}", partial(best_of, count=self.distribution))
+            else (f"best of K runs, K ~ {describe_count(self.distribution)}", partial(best_of, count=self.distribution))
         )
         return self.resolved(
             families,
@@ -196,7 +196,7 @@ class RandomStrategy(BestOfStrategy):
             distribution=self.distribution,
             score_noise=search.score_noise,
             tuning_share=1.0 if share is None else float(share),
-            work=runs_of(self.distribution),
+            work=describe_runs(self.distribution),
         )
 
     def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
@@ -221,7 +221,7 @@ class RandomStrategy(BestOfStrategy):
             progress.last_training()  # also if all candidates failed, which must stay secret
         if final is not None and model is not None:
             after = job.afterwards(final)
-            model = train_last(after, lambda: fresh(after, final.candidates[best], seed), final.records, seed)
+            model = train_last(after, lambda: unfitted_model(after, final.candidates[best], seed), final.records, seed)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
         return Outcome(
             found=model is not None,

@@ -27,9 +27,9 @@ from ._records import n_records, take, with_parameters
 from ._strategy import Strategy, checked_candidates
 from ._types import Candidate, Distributions, Parameters, Scorer, Seed
 from .execution.job import Job, Outcome
-from .execution.models import all_fitted, fitted, fresh, released_in_the_open, spawned, train_last
+from .execution.models import all_fitted, fit_model, released_in_the_open, spawn_seeds, train_last, unfitted_model
 from .execution.randomness import Randomness
-from .execution.workers import attempt, in_parallel, in_task
+from .execution.workers import attempt, in_parallel, task_context
 from .planning.plan import Facts, Plan
 
 #: Scores are rounded down to multiples of 1/RESOLUTION, so that sums of them are exact.
@@ -94,21 +94,21 @@ def part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed
     scores: list[int] | None = job.finished.get(seed)
     if scores is None:
         work = partial(_part_scores, job, part, candidates, seed)
-        scores = private_process.in_own_process(work, job.threads) or [_score(job, None)] * len(candidates)
+        scores = private_process.in_own_process(work, job.threads) or [_score_on_part(job, None)] * len(candidates)
         job.finished.put(seed, scores)
     return scores
 
 
 def _part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed) -> list[int]:
     train, test = job.split.folds[part]
-    with in_task():
+    with task_context():
         reseed(seed)
-        models = all_fitted(job, candidates, spawned(seed, len(candidates)), train)
+        models = all_fitted(job, candidates, spawn_seeds(seed, len(candidates)), train)
         data = job.public if job.public is not None else (take(job.X, test), take(job.y, test))
-        return [_score(job, model, *data) for model in models]
+        return [_score_on_part(job, model, *data) for model in models]
 
 
-def _score(job: Job, model: Any, *data: Any) -> int:
+def _score_on_part(job: Job, model: Any, *data: Any) -> int:
     """Score in [0, 1], rounded down; after any failure the error score, at least 0."""
     found = None if model is None else attempt(lambda: float(job.recipe.scorer(model, *data)))
     found = job.recipe.error_score if found is None else found
@@ -125,17 +125,17 @@ def less_noisy(job: Job, candidates: Sequence[Candidate]) -> list[Candidate]:
     candidates are compared under the winner's conditions. A candidate whose noise cannot be scaled keeps its noise.
     """
     varying, k = frozenset(name for candidate in candidates for name in candidate), float(len(job.split.folds))
-    return [{**candidate, **_scaled(job, candidate, k, varying)} for candidate in candidates]
+    return [{**candidate, **_with_scaled_loss(job, candidate, k, varying)} for candidate in candidates]
 
 
-def _scaled(job: Job, candidate: Candidate, factor: float, varying: frozenset[str]) -> dict[str, Any]:
+def _with_scaled_loss(job: Job, candidate: Candidate, factor: float, varying: frozenset[str]) -> dict[str, Any]:
     """Parameters that multiply a candidate's loss by ``factor``, if those for a factor of 1 leave it unchanged."""
 
     def promise(settings: Mapping[str, Any]) -> Guarantee:
         return job.recipe.adapter.training_run(with_parameters(clone(configured), settings), None).guarantee
 
     with contextlib.suppress(Exception):  # this noise protects no release: on any error it stays as configured
-        configured = fresh(job, candidate, None)
+        configured = unfitted_model(job, candidate, None)
         for names in (varying, frozenset[str]()):
             if promise(job.recipe.adapter.scaled_privacy(configured, 1.0, names)) == promise({}):
                 return job.recipe.adapter.scaled_privacy(configured, factor, names)
@@ -292,9 +292,9 @@ class SampleAndAggregate(Strategy):
         everything, k = job.split.folds[0][0], getattr(plan.validation, "n_parts", None) or 2
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
-        model = fitted(job, fresh(several, tried, seed), everything, job.X, job.y)
+        model = fit_model(job, unfitted_model(several, tried, seed), everything, job.X, job.y)
         score = float(job.recipe.scorer(model, job.X, job.y))
-        released_in_the_open(job, fitted(job, fresh(job, candidate, seed), everything, job.X, job.y))
+        released_in_the_open(job, fit_model(job, unfitted_model(job, candidate, seed), everything, job.X, job.y))
         return score
 
 
@@ -305,6 +305,6 @@ def count_trainings(progress: Progress, job: Job, candidates: Sequence[Candidate
 
 def train_winner(job: Job, candidate: Candidate, score: float, seed: Seed, **attributes: Any) -> Outcome:
     """Train the winner once, privately, on all records."""
-    model = train_last(job, lambda: fresh(job, candidate, seed), all_numbers(n_records(job.X)), seed)
+    model = train_last(job, lambda: unfitted_model(job, candidate, seed), all_numbers(n_records(job.X)), seed)
     attributes = {"best_estimator_": model, **attributes}
     return Outcome(found=model is not None, rows=[(candidate, score)], attributes=attributes)

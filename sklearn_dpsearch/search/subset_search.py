@@ -22,13 +22,20 @@ from ._records import with_parameters
 from ._strategy import BestOfStrategy
 from ._types import Candidate, Distributions, Extrapolate, Seed
 from .execution.job import FinalTraining, Job, Outcome, Split
-from .execution.models import fitted, fresh, ready, released_in_the_open, spawned, train_last
+from .execution.models import (
+    fit_model,
+    released_in_the_open,
+    spawn_seeds,
+    train_last,
+    unfitted_model,
+    with_own_randomness,
+)
 from .execution.randomness import Randomness
-from .execution.runs import Run, in_the_open
-from .final_training import Sizes, carried_over, changes, check_kept, check_rules, warm_start_name
+from .execution.runs import Run, train_in_the_open
+from .final_training import Sizes, changed_parameters, check_guarantee_kept, check_rules, extrapolated, warm_start_name
 from .planning.checks import RUNS
 from .planning.families import Families, families_of
-from .planning.plan import Facts, Plan, runs_of
+from .planning.plan import Facts, Plan, describe_runs
 from .random_subset import (
     FACTOR_AT_NO_COST,
     FACTOR_OF_SCORES,
@@ -271,7 +278,7 @@ class SubsetStrategy(BestOfStrategy):
             factor_of_scores=scores if isinstance(members, OnTheRest) else None,
             tuning_share=share,
             notes=(PARTS_CAN_TRAIN, *(known if secret else (COUNTS.format(type(search.estimator).__name__),))),
-            work=runs_of(distribution, each),
+            work=describe_runs(distribution, each),
         )
 
     def _for_presence(self, n_samples: int | None) -> tuple[Families, bool]:
@@ -348,8 +355,8 @@ class SubsetStrategy(BestOfStrategy):
         in_full = [plan.in_full(candidate) for candidate in candidates]
         final = [self._carried_over(plan, candidate, sizes) for candidate in in_full]
         for candidate, full, carried in zip(candidates, in_full, final):
-            check_kept(plan, plan.promises, candidate, candidate, sizes.tune if tells else None)
-            check_kept(plan, plan.final, full, carried, sizes.final if tells else None)
+            check_guarantee_kept(plan, plan.promises, candidate, candidate, sizes.tune if tells else None)
+            check_guarantee_kept(plan, plan.final, full, carried, sizes.final if tells else None)
         joins, folds = subset.draw(n_samples, source.random_bytes)
         scored, size_std = self._scored(relation, subset, n_samples, folds)
         records = numbers_where(~joins) if self.search.train_on == "rest" else all_numbers(n_samples)
@@ -405,25 +412,25 @@ class SubsetStrategy(BestOfStrategy):
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, seed: Seed = None) -> float:
         final = self._carried_over(plan, plan.in_full(candidate), plan.cost.sizes(None))
-        check_kept(plan, plan.final, plan.in_full(candidate), final, None)
-        first, last = spawned(seed, 2)
-        tuned, score = in_the_open(job, candidate, first)
+        check_guarantee_kept(plan, plan.final, plan.in_full(candidate), final, None)
+        first, last = spawn_seeds(seed, 2)
+        tuned, score = train_in_the_open(job, candidate, first)
         after = replace(job, recipe=plan.final_recipe)
         model = self._last_model(after, tuned, candidate, final, last)
-        released_in_the_open(after, fitted(after, model, job.split.folds[0][0], job.X, job.y))
+        released_in_the_open(after, fit_model(after, model, job.split.folds[0][0], job.X, job.y))
         return score
 
     def _last_model(self, job: Job, tuned: Any, candidate: Candidate, parameters: Candidate, seed: Seed) -> Any:
         """Make the model to be trained last: a new model, or the winner's."""
         if not self.search.warm_start:
-            return fresh(job, parameters, seed)
+            return unfitted_model(job, parameters, seed)
         # some estimators drop their model when a parameter is set, even to the same value
-        changed = dict(changes(candidate, parameters))
+        changed = dict(changed_parameters(candidate, parameters))
         known = tuned.get_params(deep=True)  # its noise may differ: candidates may be trained with more noise
         changed |= {name: new for name, new in job.recipe.settings.items() if known.get(name) != new}
-        return ready(job, with_parameters(tuned, {warm_start_name(tuned): True, **changed}), seed)
+        return with_own_randomness(job, with_parameters(tuned, {warm_start_name(tuned): True, **changed}), seed)
 
     def _carried_over(self, plan: Plan, candidate: Candidate, sizes: Sizes) -> dict[str, Any]:
         """Extrapolate the candidate's parameters to the final model."""
         known = self.adapter.extrapolation(plan.final.configured(candidate))
-        return carried_over(candidate, self.search.extrapolate, known, sizes)
+        return extrapolated(candidate, self.search.extrapolate, known, sizes)

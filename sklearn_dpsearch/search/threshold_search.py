@@ -23,7 +23,7 @@ from ._strategy import CostOfRuns, Strategy, drawn_candidates
 from ._types import Candidate, Distributions
 from .doubling import Batch, Doubling, DoublingStrategy, RoundRelease, steps_of_walk
 from .execution.job import Job, Outcome
-from .execution.models import fresh, train_last
+from .execution.models import train_last, unfitted_model
 from .execution.randomness import Randomness, entropy_of
 from .execution.runs import run_until
 from .planning.checks import MOST_RUNS
@@ -309,7 +309,7 @@ class ThresholdStrategy(Strategy):
         place, run = first
         candidate, model = candidates[place], run.model
         if self.search.refit is True:
-            model = train_last(job, lambda: fresh(job, candidate, last), all_numbers(n_records(job.X)), last)
+            model = train_last(job, lambda: unfitted_model(job, candidate, last), all_numbers(n_records(job.X)), last)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
         attributes = {**shown, "best_score_std_": run.std, "found_": True}
         return Outcome(found=model is not None, rows=[(candidate, run.score)], attributes=attributes)

@@ -196,7 +196,7 @@ def test_a_disk_that_stays_broken_may_overstate_and_never_understates(ledger, mo
     def fail(descriptor):
         raise OSError(errno.EIO, "broken")
 
-    monkeypatch.setattr(ledger_file, "settle", lambda folder: None)
+    monkeypatch.setattr(ledger_file, "sync_folder", lambda folder: None)
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(PrivacyError, match="No record was used"):
         ledger.spend(ONE, label="d")

@@ -377,7 +377,7 @@ MUTANTS = {
     "parameters that change the guarantee": Mutant(
         mistake="A drawn candidate with less noise than planned is run all the same.",
         file="search/planning/space_guarantee.py",
-        old="        if found == planned or _covered(found, planned):\n            return\n",
+        old="        if found == planned or _is_no_larger(found, planned):\n            return\n",
         new="        if True:\n            return\n",
         tests=(
             "search/test_random_search.py::test_a_drawn_candidate_outside_the_plan_is_an_error_before_data_is_read",
@@ -659,7 +659,7 @@ MUTANTS = {
     "error text quoted": Mutant(
         mistake="An error of a worker is shown with what it says.",
         file="search/execution/workers.py",
-        old="        problem = why(error)\n",
+        old="        problem = error_in_fixed_words(error)\n",
         new='        problem = RuntimeError(f"The candidates could not be run: {error} {error.__cause__}")\n',
         tests=("search/test_failures.py::test_every_search_says_so",),
     ),
@@ -687,8 +687,8 @@ MUTANTS = {
     "one task for each run": Mutant(
         mistake="A cluster's scheduler sees as many tasks as there were runs.",
         file="search/execution/runs.py",
-        old="dealt(len(candidates), _number_of_tasks(job, expected))",
-        new="dealt(len(candidates), len(candidates))",
+        old="deal(len(candidates), _number_of_tasks(job, expected))",
+        new="deal(len(candidates), len(candidates))",
         tests=("search/test_tasks.py::test_the_number_of_tasks_does_not_depend_on_the_number_of_runs",),
     ),
     "an exit of a candidate": Mutant(
@@ -950,7 +950,7 @@ MUTANTS = {
     "the secret of a search lost in silence": Mutant(
         mistake="Runs without the secret they came from: the folder is deleted, and the search spends once more.",
         file="search/_checkpoint_folder.py",
-        old="((path / STATE).exists() or pieces(path))",
+        old="((path / STATE).exists() or files_after_state(path))",
         new="(path / STATE).exists()",
         tests=("search/test_checkpoint.py::test_runs_without_the_secret_from_which_they_came_are_refused",),
     ),

@@ -14,7 +14,7 @@ from sklearn_dpsearch.nets.estimators import base
 from sklearn_dpsearch.nets.estimators.settings import settings_of
 from sklearn_dpsearch.nets.sampling import PersonBatches, PoissonBatches, RecordsOfPersons
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.search.execution.models import fresh
+from sklearn_dpsearch.search.execution.models import unfitted_model
 from sklearn_dpsearch.search.execution.randomness import Randomness
 from sklearn_dpsearch.search.execution.workers import Threads
 
@@ -204,7 +204,7 @@ def test_the_rate_of_a_candidate_follows_from_the_persons_who_train(cv):
     job = work.job(candidates, Randomness(1), Threads())
     training = set(groups[job.split.folds[0][0]])
     assert len(job.split.folds[0][0]) == 3 * len(training)
-    assert fresh(job, candidates[0], None).sample_rate in (20 / 300, 20 / len(training))
+    assert unfitted_model(job, candidates[0], None).sample_rate in (20 / 300, 20 / len(training))
 
 
 class Wary(DPLogisticRegression):

@@ -103,7 +103,7 @@ def test_candidates_that_keep_a_seed_are_exposed(monkeypatch):
     def keeping(job, candidate, seed):
         return clone(job.recipe.estimator).set_params(**candidate, random_state=0)
 
-    monkeypatch.setattr(_models, "fresh", keeping)
+    monkeypatch.setattr(_models, "unfitted_model", keeping)
     assert not audited(public_search(), answer, FEW, fit_params=PUBLIC).consistent
 
 

@@ -15,7 +15,7 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch._durable import NEW, START, write_whole
 from sklearn_dpsearch.privacy import Fixed, PrivacyError
 from sklearn_dpsearch.search._checkpoint import Checkpoint
-from sklearn_dpsearch.search._checkpoint_folder import LOCK, README, RELEASE, STATE, FileOfSearch, opened
+from sklearn_dpsearch.search._checkpoint_folder import LOCK, README, RELEASE, STATE, FileOfSearch, opened_folder
 
 from .toys import NoisyCentroids, two_blobs
 
@@ -124,7 +124,7 @@ def test_a_checkpoint_has_reached_the_disk_before_it_takes_the_place_of_the_last
     for name in ("fsync", "replace"):
         real = getattr(os, name)
         monkeypatch.setattr(os, name, lambda *args, name=name, real=real: (asked.append((name, args)), real(*args)))
-    with opened(tmp_path / "c") as folder:
+    with opened_folder(tmp_path / "c") as folder:
         start = Checkpoint(folder, 0)
         for name, write in ((STATE, start._write), (RELEASE, lambda _: FileOfSearch(folder / RELEASE, "").write(b""))):
             asked.clear()
@@ -171,7 +171,7 @@ def test_secrets_are_not_written_through_a_link(tmp_path):
 
 
 def test_a_folder_in_use_is_refused(tmp_path):
-    with opened(tmp_path / "c"), pytest.raises(PrivacyError, match="(?s)is running.*folder of its own.*'lock'"):
+    with opened_folder(tmp_path / "c"), pytest.raises(PrivacyError, match="(?s)is running.*folder of its own.*'lock'"):
         search(tmp_path / "c").fit(X, y)
     search(tmp_path / "c").fit(X, y)
 

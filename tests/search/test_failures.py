@@ -9,7 +9,7 @@ import traceback
 import pytest
 
 from sklearn_dpsearch.privacy import PrivacyError
-from sklearn_dpsearch.search.execution.workers import LeakDetected, Threads, attempt, why
+from sklearn_dpsearch.search.execution.workers import LeakDetected, Threads, attempt, error_in_fixed_words
 from sklearn_dpsearch.search.private_process import EndedError
 
 from .toys import SEARCHES, NoisyCentroids, search_of, two_blobs
@@ -28,21 +28,21 @@ FAILURES = {
 @pytest.mark.parametrize("name", FAILURES)
 def test_each_kind_has_its_own_remedy(name):
     error, message = FAILURES[name]
-    text = str(why(error))
+    text = str(error_in_fixed_words(error))
     assert re.search(message, text)
     assert SECRET not in text
 
 
 def test_fixed_words_of_the_library_are_kept():
     for error in (EndedError("ended"), PrivacyError("refused")):
-        assert type(why(error)) is type(error)
-        assert str(why(error)) == str(error)
+        assert type(error_in_fixed_words(error)) is type(error)
+        assert str(error_in_fixed_words(error)) == str(error)
 
 
 def test_names_of_classes_are_not_told_either():
     """A class can be made at run time, with a name that quotes a record."""
     error = type("Record_17_has_425", (Exception,), {})()
-    assert "17" not in str(why(error))
+    assert "17" not in str(error_in_fixed_words(error))
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit, MemoryError, ValueError])

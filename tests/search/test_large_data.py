@@ -126,11 +126,11 @@ def test_scores_of_blocks_are_those_of_all_records(scorer, monkeypatch):
     X, y = table(500)
     model = net().fit(X, y)
     records = np.arange(490)[::-1]
-    whole = runs._statistic(scorer, "zero_out", model, records, X, y)
+    whole = runs._exact_statistic(scorer, "zero_out", model, records, X, y)
     assert whole == scorer.statistic(model, X[records], y[records], "zero_out")
     monkeypatch.setattr(runs, "BLOCK", 64)
-    assert runs._statistic(scorer, "zero_out", model, records, X, y) == whole
-    nobody = runs._statistic(scorer, "zero_out", model, records[:0], X, y)
+    assert runs._exact_statistic(scorer, "zero_out", model, records, X, y) == whole
+    nobody = runs._exact_statistic(scorer, "zero_out", model, records[:0], X, y)
     assert nobody == scorer.statistic(model, X[:0], y[:0], "zero_out")
 
 
@@ -161,7 +161,7 @@ def test_what_is_not_known_to_be_a_sum_is_scored_as_a_whole(monkeypatch):
     monkeypatch.setattr(runs, "BLOCK", 64)
     scorer = Longest(values=Match(), lower=0, upper=1)
     X, y = table(300)
-    assert runs._statistic(scorer, "zero_out", None, np.arange(300), X, y) == [1]
+    assert runs._exact_statistic(scorer, "zero_out", None, np.arange(300), X, y) == [1]
     assert seen == [300]
 
 

@@ -201,19 +201,19 @@ def charge(model: Any, spent: PrivacySpent) -> None:
     """Make the released model report the cost of the whole search, not the cost of its own training."""
     if "privacy_spent_" in getattr(model, "__dict__", {}):  # on the object itself: a property would answer too
         model.privacy_spent_ = spent
-    for part in (getattr(model, "best_estimator_", None), *_parts(model)):
+    for part in (getattr(model, "best_estimator_", None), *_pipeline_parts(model)):
         if hasattr(part, "fit"):
             charge(part, spent)
 
 
-def _parts(model: Any) -> list[Any]:
+def _pipeline_parts(model: Any) -> list[Any]:
     """Parts of a pipeline or a union. Other estimators may use these words for something else."""
     listed = (getattr(model, name, None) for name in ("steps", "transformers_", "transformer_list"))
     entries = [entry for entries in listed if isinstance(entries, list) for entry in entries]
     return [entry[1] for entry in entries if isinstance(entry, tuple) and len(entry) > 1]
 
 
-def results_of(candidates: Sequence[Mapping[str, Any]], scores: np.ndarray) -> dict[str, Any]:
+def cv_results(candidates: Sequence[Mapping[str, Any]], scores: np.ndarray) -> dict[str, Any]:
     """Released rows in the form of scikit-learn's ``cv_results_``."""
     columns: dict[str, Any] = {}
     for name in sorted({name for candidate in candidates for name in candidate}):

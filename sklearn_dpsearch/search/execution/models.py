@@ -17,27 +17,27 @@ from .._types import Candidate, Seed
 from ..pickling import pickled
 from .job import Job
 from .randomness import random_state
-from .workers import LeakDetected, attempt, in_task
+from .workers import LeakDetected, attempt, task_context
 
 # --- before training --------------------------------------------------------------------------------------------------
 
 
-def fresh(job: Job, candidate: Candidate, seed: Seed) -> Any:
+def unfitted_model(job: Job, candidate: Candidate, seed: Seed) -> Any:
     """Make an unfitted estimator with the candidate's parameters, the calibrated noise and its own randomness."""
     recipe = job.recipe
     model = with_parameters(clone(recipe.estimator), recipe.settings)  # as planned: first the noise, then the candidate
     with_parameters(model, {name: clone(value, safe=False) for name, value in candidate.items()})
-    return ready(job, model, seed)
+    return with_own_randomness(job, model, seed)
 
 
-def ready(job: Job, model: Any, seed: Seed) -> Any:
+def with_own_randomness(job: Job, model: Any, seed: Seed) -> Any:
     """Set the expected number of records and the model's own randomness."""
     n = job.split.n_trained if job.recipe.n_samples is None else job.recipe.n_samples
     job.recipe.adapter.for_records(model, len(job.split.folds[0][0]) if n is None else n, job.split.places)
     if job.split.expected is not None:
         with_parameters(model, job.recipe.adapter.expecting(model, job.split.expected) or {})
     names = seed_names(model)
-    seeds = spawned(seed, len(names))
+    seeds = spawn_seeds(seed, len(names))
     with_parameters(model, {name: random_state(own) for name, own in zip(names, seeds)})
     secure = job.recipe.adapter.fresh_randomness(model)
     if seed is not None:  # a seeded search stays seeded; ledgers are fresh all the same
@@ -47,7 +47,7 @@ def ready(job: Job, model: Any, seed: Seed) -> Any:
     return model
 
 
-def spawned(seed: Seed, number: int) -> list[Seed]:
+def spawn_seeds(seed: Seed, number: int) -> list[Seed]:
     """Spawn ``number`` seeds from one seed; without a seed, as many None."""
     return [None] * number if seed is None else list(seed.spawn(number))
 
@@ -55,7 +55,7 @@ def spawned(seed: Seed, number: int) -> list[Seed]:
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
-def fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
+def fit_model(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
     """Train the model. The return value of ``fit`` is ignored, as in scikit-learn: it may be None."""
     if job.table is not None:
         job.table.fit(model, records)
@@ -69,11 +69,12 @@ def fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
 
 def all_fitted(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], records: np.ndarray) -> list[Any]:
     """Train a model of each candidate on the given records alone, together where possible; None for each failure."""
-    models = [attempt(partial(fresh, job, candidate, seed)) for candidate, seed in zip(candidates, seeds)]
+    models = [attempt(partial(unfitted_model, job, candidate, seed)) for candidate, seed in zip(candidates, seeds)]
     made = [i for i, model in enumerate(models) if model is not None]
     if not job.trains_together or len(made) < 2:
         return [
-            None if model is None else attempt(partial(fitted, job, model, records, job.X, job.y)) for model in models
+            None if model is None else attempt(partial(fit_model, job, model, records, job.X, job.y))
+            for model in models
         ]
     chosen: list[Any] = [models[i] for i in made]
     part = rows_of if all(map(job.recipe.adapter.takes_chosen_rows, chosen)) else take
@@ -98,9 +99,9 @@ def train_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: See
 
 
 def _trained_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: Seed) -> Any:
-    with in_task():
+    with task_context():
         reseed(seed)
-        return attempt(lambda: releasable(job, fitted(job, make(), records, job.X, job.y)))
+        return attempt(lambda: releasable(job, fit_model(job, make(), records, job.X, job.y)))
 
 
 # --- before release ---------------------------------------------------------------------------------------------------

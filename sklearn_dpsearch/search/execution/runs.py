@@ -21,9 +21,9 @@ from ...search import private_process
 from .._records import take
 from .._types import Candidate, Seed
 from .job import Job
-from .models import all_fitted, fitted, fresh, releasable, released_in_the_open, spawned
+from .models import all_fitted, fit_model, releasable, released_in_the_open, spawn_seeds, unfitted_model
 from .randomness import random_bits
-from .workers import attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks
+from .workers import attempt, block_sizes, deal, in_parallel, number_of_tasks, task_context
 
 #: Number of records that are scored at once.
 BLOCK = 2**14
@@ -56,17 +56,17 @@ class Run:
 
 def run_all(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], progress: Progress) -> list[Run]:
     """Run every candidate, in order, with the same results for any ``n_jobs``. The number of runs is public."""
-    hands = dealt(len(candidates), _number_of_tasks(job, len(candidates)))
-    tasks = _dealt_out(run_several, job, hands, candidates, seeds)
-    found = in_parallel(_name_of(job), job.workers, tasks, lambda done: progress.done(done, len(hands)))
+    hands = deal(len(candidates), _number_of_tasks(job, len(candidates)))
+    tasks = _tasks_for(run_several, job, hands, candidates, seeds)
+    found = in_parallel(_kind_name(job), job.workers, tasks, lambda done: progress.done(done, len(hands)))
     runs = {i: run for hand, part in zip(hands, found) for i, run in zip(hand, part)}
     return [runs[i] for i in range(len(candidates))]
 
 
 def run_best(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], *, expected: float) -> tuple[int, Run]:
     """Index and run of the best candidate, the first among equals; tasks depend on ``expected``, never on K."""
-    hands = dealt(len(candidates), _number_of_tasks(job, expected))
-    found = in_parallel(_name_of(job), job.workers, _dealt_out(best_of_several, job, hands, candidates, seeds))
+    hands = deal(len(candidates), _number_of_tasks(job, expected))
+    found = in_parallel(_kind_name(job), job.workers, _tasks_for(best_of_several, job, hands, candidates, seeds))
     finalists = [(hand[place], run) for hand, (place, run) in zip(hands, found) if run is not None]
     return max(finalists, key=lambda finalist: (*finalist[1].order, -finalist[0]))
 
@@ -82,9 +82,9 @@ def run_until(
     hands, first, start = job.workers.number, None, 0
     for size in (*block_sizes(expected, job.workers.number), len(candidates)):
         stop = min(start + size, len(candidates)) if first is None else start
-        block = [range(start + hand.start, stop, hand.step) for hand in dealt(stop - start, hands)]
+        block = [range(start + hand.start, stop, hand.step) for hand in deal(stop - start, hands)]
         several = partial(first_of_several, threshold=threshold)
-        found = in_parallel(_name_of(job), job.workers, _dealt_out(several, job, block, candidates, seeds))
+        found = in_parallel(_kind_name(job), job.workers, _tasks_for(several, job, block, candidates, seeds))
         successes = [(hand[place], run) for hand, (place, run) in zip(block, found) if run is not None]
         first = min(successes, key=lambda success: success[0]) if successes else first
         start = stop
@@ -95,11 +95,11 @@ def _number_of_tasks(job: Job, expected: float) -> int:
     return number_of_tasks(expected, job.workers.number, job.trains_together)
 
 
-def _name_of(job: Job) -> str:
+def _kind_name(job: Job) -> str:
     return type(job.recipe.estimator).__name__
 
 
-def _dealt_out(
+def _tasks_for(
     several: Callable[..., Any],
     job: Job,
     hands: Sequence[range],
@@ -146,27 +146,27 @@ def run_several(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]
 
 def _run_batch(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]) -> list[Run]:
     """Train and score candidates. Any failure is the worst score, also the end of their process."""
-    work = partial(_runs, job, candidates, seeds)
+    work = partial(_train_and_score, job, candidates, seeds)
     return private_process.in_own_process(work, job.threads) or [_failed(job)] * len(candidates)
 
 
-def _runs(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]) -> list[Run]:
+def _train_and_score(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]) -> list[Run]:
     """Train and score candidates in this process."""
-    with in_task():
+    with task_context():
         reseed(seeds[0])
-        streams = [_streams(job, seed) for seed in seeds]
+        streams = [_seeds_of_run(job, seed) for seed in seeds]
         models = [
             all_fitted(job, candidates, [trainings[fold] for trainings, _ in streams], train)
             for fold, (train, _) in enumerate(job.split.folds)
         ]
-        runs = [attempt(partial(_scored, job, own, seeds)) for own, (_, seeds) in zip(zip(*models), streams)]
+        runs = [attempt(partial(_scored_run, job, own, seeds)) for own, (_, seeds) in zip(zip(*models), streams)]
         return [run or _failed(job) for run in runs]
 
 
 # --- one candidate ----------------------------------------------------------------------------------------------------
 
 
-def _scored(job: Job, models: Sequence[Any], seeds: Sequence[Seed]) -> Run | None:
+def _scored_run(job: Job, models: Sequence[Any], seeds: Sequence[Seed]) -> Run | None:
     """Score the trained models of one candidate, one per fold; None where a model failed."""
     if any(model is None for model in models):
         return None
@@ -174,24 +174,24 @@ def _scored(job: Job, models: Sequence[Any], seeds: Sequence[Seed]) -> Run | Non
         score_of(job, model, test, n_scored, seed)
         for model, (_, test), n_scored, seed in zip(models, job.split.folds, job.split.n_scored, seeds)
     ]
-    score = _ordered(float(np.mean([one.value for one in scores])))
+    score = _with_failures_last(float(np.mean([one.value for one in scores])))
     std = math.hypot(*[one.std for one in scores]) / len(scores)
     return Run(score, releasable(job, models[0]) if math.isfinite(score) else None, std)
 
 
 def _failed(job: Job) -> Run:
-    return Run(_ordered(job.recipe.error_score), None)
+    return Run(_with_failures_last(job.recipe.error_score), None)
 
 
-def _ordered(score: float) -> float:
+def _with_failures_last(score: float) -> float:
     """Put scores in a total order: values that are not finite come last."""
     return score if math.isfinite(score) else -math.inf
 
 
-def _streams(job: Job, seed: Seed) -> tuple[list[Seed], list[Seed]]:
+def _seeds_of_run(job: Job, seed: Seed) -> tuple[list[Seed], list[Seed]]:
     """Seeds of one run: for the training and for the score of each fold."""
-    training, scoring = spawned(seed, 2)
-    return spawned(training, len(job.split.folds)), spawned(scoring, len(job.split.folds))
+    training, scoring = spawn_seeds(seed, 2)
+    return spawn_seeds(training, len(job.split.folds)), spawn_seeds(scoring, len(job.split.folds))
 
 
 def score_of(job: Job, model: Any, records: np.ndarray, n_scored: int, seed: Seed) -> Score:
@@ -204,7 +204,7 @@ def score_of(job: Job, model: Any, records: np.ndarray, n_scored: int, seed: See
     bits = random_bits(seed)
     sensitivity, noise = scorer.sensitivity(recipe.neighboring), recipe.noise
     squared = Fraction(sensitivity.l1**2 if noise.norm == 1 else sensitivity.l2_squared)
-    exact = np.array(_statistic(scorer, recipe.neighboring, model, records, job.X, job.y), object)
+    exact = np.array(_exact_statistic(scorer, recipe.neighboring, model, records, job.X, job.y), object)
     noisy = release_sum(
         "private score", exact, squared, lambda sums: [value + noise.sample(bits) for value in sums], noise.norm
     )
@@ -213,7 +213,7 @@ def score_of(job: Job, model: Any, records: np.ndarray, n_scored: int, seed: See
     return Score(value, standard_error(scorer, noisy, n_scored, recipe.neighboring, **spread))
 
 
-def _statistic(
+def _exact_statistic(
     scorer: PrivateScorer, neighboring: Neighboring, model: Any, records: np.ndarray, X: Any, y: Any
 ) -> list[int]:
     """Integers of a score before noise, summed over blocks of records where the score is a sum."""
@@ -223,11 +223,11 @@ def _statistic(
     return [sum(values) for values in zip(*found)]
 
 
-def in_the_open(job: Job, candidate: Candidate, seed: Seed) -> tuple[Any, float]:
+def train_in_the_open(job: Job, candidate: Candidate, seed: Seed) -> tuple[Any, float]:
     """Train and score a candidate on public records, and make its model ready for release: errors are shown."""
     everything = job.split.folds[0][0]
-    training, scoring = spawned(seed, 2)
-    model = fitted(job, fresh(job, candidate, training), everything, job.X, job.y)
+    training, scoring = spawn_seeds(seed, 2)
+    model = fit_model(job, unfitted_model(job, candidate, training), everything, job.X, job.y)
     job.recipe.scorer(
         model, job.X, job.y
     )  # shows errors: a private score silently counts records with errors as failures

@@ -83,7 +83,7 @@ class Threads(Workers):
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
 
-def dealt(number: int, hands: int) -> list[range]:
+def deal(number: int, hands: int) -> list[range]:
     """Deal the numbers 0 … number − 1 in turn to ``hands`` ranges, some of which may be empty."""
     return [range(first, number, hands) for first in range(hands)]
 
@@ -115,7 +115,7 @@ def block_sizes(expected: float, workers: int) -> Sequence[int]:
 
 
 @contextlib.contextmanager
-def in_task() -> Iterator[None]:
+def task_context() -> Iterator[None]:
     """Context of one run: estimators start no workers, and numerical warnings are ignored."""
     with np.errstate(all="ignore"), parallel_config(backend="sequential"):
         yield
@@ -170,13 +170,13 @@ def in_parallel(
     try:
         return workers.run(tasks, counter)
     except LeakDetected:
-        problem: Exception = would_leak(name)
+        problem: Exception = leak_error(name)
     except Exception as error:
-        problem = why(error)
+        problem = error_in_fixed_words(error)
     raise problem  # outside the handlers: a chained exception could quote a record
 
 
-def why(error: BaseException) -> Exception:
+def error_in_fixed_words(error: BaseException) -> Exception:
     """Error with fixed words, to be raised outside of the handler."""
     if isinstance(error, (private_process.PrivateProcessError, PrivacyError)):
         return type(error)(str(error))
@@ -184,7 +184,7 @@ def why(error: BaseException) -> Exception:
     return WorkersError(f"{START} {next(filter(None, map(SENTENCES.get, names)), OTHERWISE)}")
 
 
-def would_leak(name: str) -> LeakingEstimatorError:
+def leak_error(name: str) -> LeakingEstimatorError:
     """Make the error for an estimator that gave a ``PrivacyLeakWarning``."""
     return LeakingEstimatorError(
         f"{name} reported that it would read something from the data without noise (PrivacyLeakWarning). Give the "

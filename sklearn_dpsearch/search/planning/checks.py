@@ -67,17 +67,17 @@ def is_per_record(name: str, value: Any) -> bool:
 # --- values inside of arguments ---------------------------------------------------------------------------------------
 
 
-def nested(estimator: Any) -> Iterable[Any]:
+def nested_values(estimator: Any) -> Iterable[Any]:
     """Value of every parameter, at any depth, and of entries in lists of named steps; a class has no parameters."""
     known = hasattr(estimator, "get_params") and not isinstance(estimator, type)
     for value in estimator.get_params(deep=False).values() if known else ():
         steps = value if isinstance(value, list) else []
         for part in [value, *(step[1] for step in steps if isinstance(step, tuple) and len(step) > 1)]:
             yield part
-            yield from nested(part)
+            yield from nested_values(part)
 
 
-def values_of(space: object) -> Iterable[Any]:
+def values_of_space(space: object) -> Iterable[Any]:
     """Value of every entry in the lists of a space."""
     for dictionary in [space] if isinstance(space, Mapping) else space if isinstance(space, list) else []:
         for values in dictionary.values() if isinstance(dictionary, Mapping) else ():
@@ -154,10 +154,10 @@ def first_look(
             raise ValueError(
                 f"Found {param} with {len(value)} entries for {n} records. Give one weight for each record."
             )
-    return FitData(X, y, n, _emptied(X), _emptied(y))
+    return FitData(X, y, n, _without_records(X), _without_records(y))
 
 
-def _emptied(values: Any) -> Any:
+def _without_records(values: Any) -> Any:
     plain = isinstance(values, np.ndarray) or is_frame(values) or issparse(values)
     return values[:0] if plain else None
 
@@ -271,7 +271,7 @@ def check_public(X_public: Any, y_public: Any, X: Any, y: Any) -> None:
     check_consistent_length(X_public, y_public)
     if n_records(X_public) == 0:
         raise ValueError("Found X_public with 0 records, on which nothing can be scored. Give some, or leave it out.")
-    if any(_share(public, private) for public, private in ((X_public, X), (y_public, y)) if public is not None):
+    if any(_share_memory(public, private) for public, private in ((X_public, X), (y_public, y)) if public is not None):
         raise PrivacyError(
             "Found X_public or y_public that shares its memory with X or y: private records are not public, and scores "
             "on them would be released without noise. Leave X_public out to validate on private records; copy what is "
@@ -285,7 +285,7 @@ def check_public(X_public: Any, y_public: Any, X: Any, y: Any) -> None:
         )
 
 
-def _share(public: Any, private: Any) -> bool:
+def _share_memory(public: Any, private: Any) -> bool:
     """Return whether two containers are the same, or may hold the same memory: a doubt is a refusal."""
     if public is private:
         return True

@@ -20,7 +20,7 @@ from ...privacy._types import Neighboring
 from .._records import with_parameters
 from .._types import InFull
 from .space import Space, accepts, configured, is_part
-from .space_guarantee import Points, Training, stated
+from .space_guarantee import Points, Training, with_public_size
 
 #: Relation to which guarantees under any other relation can be converted.
 COMMON: Neighboring = "replace_one"
@@ -88,12 +88,12 @@ class Families:
     @cached_property
     def noise_in_parts(self) -> bool:
         """Return whether noise parameters belong to estimators that candidates put in."""
-        if not any(_parts(dictionary) for dictionary in self.space.dictionaries):
+        if not any(_parts_of(dictionary) for dictionary in self.space.dictionaries):
             return False
         return any(
             any(name.startswith(f"{owner}__") for name in noise)
             for dictionary, noise in zip(self.space.dictionaries, self._noises(1.0))
-            for owner, _ in _parts(dictionary)
+            for owner, _ in _parts_of(dictionary)
         )
 
     def promises(self) -> list[Guarantee]:
@@ -134,7 +134,7 @@ class Families:
 
     def _with(self, dictionary: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
         """Copy the dictionary with parameters set on their parts."""
-        known = {**self.estimator.get_params(deep=True), **{name: values[0] for name, values in _parts(dictionary)}}
+        known = {**self.estimator.get_params(deep=True), **{name: values[0] for name, values in _parts_of(dictionary)}}
         found = dict(dictionary)
         for name, value in settings.items():
             owner = _owner_of(name, known)
@@ -148,9 +148,9 @@ class Families:
         seen: dict[Any, Any] = {}
         for dictionary, noise in zip(self.space.dictionaries, self._noises(1.0)):
             searched = sorted(set(dictionary) & set(noise))
-            others = _described(dictionary, without=set(noise))
-            if seen.setdefault(others, _described(dictionary)) != _described(dictionary):
-                searched = [owner for owner, _ in _parts(dictionary)]
+            others = _family_text(dictionary, without=set(noise))
+            if seen.setdefault(others, _family_text(dictionary)) != _family_text(dictionary):
+                searched = [owner for owner, _ in _parts_of(dictionary)]
             if searched:
                 raise PrivacyError(SEARCHED.format(searched, sorted(noise)))
 
@@ -176,7 +176,7 @@ def families_of(estimator: Any, adapter: Adapter, space: Space, n_samples: int |
     if calibrated:
         noisy = tuple(with_parameters(clone(one), adapter.scaled_privacy(one, 1.0, varying)) for one in models)
     runs = tuple(adapter.training_run(one, n_samples) for one in noisy)
-    relations = tuple(stated(run).guarantee.neighboring for run in runs)
+    relations = tuple(with_public_size(run).guarantee.neighboring for run in runs)
     differ = calibrated and len(set(relations)) > 1
     return Families(
         estimator=estimator,
@@ -203,7 +203,7 @@ def in_full(tuned: Space, final: Space) -> InFull:
     if tuned is final:
         return InFull(())
     pairs = zip(tuned.dictionaries, final.dictionaries)
-    return InFull([(name, one[name][0], other[name][0]) for one, other in pairs for name, _ in _parts(one)])
+    return InFull([(name, one[name][0], other[name][0]) for one, other in pairs for name, _ in _parts_of(one)])
 
 
 def first_of(dictionary: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def _check_one_kind(models: Sequence[Any]) -> None:
         )
 
 
-def _parts(dictionary: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _parts_of(dictionary: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(name, values) for name, values in dictionary.items() if is_part(values)]
 
 
@@ -232,7 +232,7 @@ def _owner_of(name: str, known: Mapping[str, Any]) -> str:
     return next((owner for owner in beginnings if hasattr(known.get(owner), "get_params")), name)
 
 
-def _described(dictionary: Mapping[str, Any], without: Set[str] = frozenset()) -> tuple[Any, ...]:
+def _family_text(dictionary: Mapping[str, Any], without: Set[str] = frozenset()) -> tuple[Any, ...]:
     """Text that tells families apart, without some parameters of their parts."""
     found: list[Any] = []
     for owner, values in sorted(dictionary.items()):
@@ -243,7 +243,7 @@ def _described(dictionary: Mapping[str, Any], without: Set[str] = frozenset()) -
 
 
 def _with_parts(estimator: Any, dictionary: Mapping[str, Any]) -> Any:
-    return configured(estimator, {name: values[0] for name, values in _parts(dictionary)})
+    return configured(estimator, {name: values[0] for name, values in _parts_of(dictionary)})
 
 
 def _model_of(estimator: Any, dictionary: Mapping[str, Any]) -> Any:
@@ -258,10 +258,10 @@ def _model_of(estimator: Any, dictionary: Mapping[str, Any]) -> Any:
     model = _with_parts(estimator, dictionary)
     for name in dictionary:
         if name not in model.get_params(deep=True) and not accepts(model, name):
-            kinds = ", ".join(type(values[0]).__name__ for _, values in _parts(dictionary))
+            kinds = ", ".join(type(values[0]).__name__ for _, values in _parts_of(dictionary))
             raise ValueError(
                 f"Found the parameter {name!r} for candidates with {kinds or type(estimator).__name__}, which has none "
                 "of this name. Give each estimator a dictionary of its own: [{'model': [A()], 'model__a': [...]}, "
                 "{'model': [B()], 'model__b': [...]}]."
             )
-    return configured(model, {name: value for name, value in first.items() if name not in dict(_parts(dictionary))})
+    return configured(model, {name: value for name, value in first.items() if name not in dict(_parts_of(dictionary))})

@@ -147,30 +147,30 @@ class Plan(Facts):
     factor: float | None
 
 
-def said_of(distribution: CountDistribution) -> str:
+def describe_count(distribution: CountDistribution) -> str:
     """Describe a distribution of K and its chance of a single candidate, without comparison: both are public."""
     alone = float(distribution.pmf(1))
     share = f"{100 * alone:.3g} %" if alone >= 1e-4 else "less than 0.01 %"
     return f"{distribution!r} (one candidate alone: {share})"
 
 
-def runs_of(distribution: CountDistribution, each: bool = False) -> str:
+def describe_runs(distribution: CountDistribution, each: bool = False) -> str:
     """Describe the number of runs, as the beginning of a sentence."""
     if each:
         return f"each of {distribution.mean:.0f} candidates once; "
-    return f"number of runs: {said_of(distribution)}; "
+    return f"number of runs: {describe_count(distribution)}; "
 
 
 def make_plan(facts: Facts) -> Plan:
     """Calibrate to the total, if one is given, and state the cost of the search."""
     if facts.delta is not None:  # a calibration takes seconds: first what needs none
         _size_of_delta(float(facts.delta), facts)
-    facts = _balanced(facts)
+    facts = _with_balanced_families(facts)
     factor = None if facts.epsilon is None else _calibrated(facts)
     final, tuned = _noise_at(facts, factor)
     costs = _costs(facts, final, tuned, lambda at: _points(facts, at).promises())
     _check_sizes(facts, final, costs.final)
-    delta = _delta(facts, costs.total)
+    delta = _stated_delta(facts, costs.total)
     _size_of_delta(delta, facts)
     spent = PrivacySpent(
         guarantee=costs.total,
@@ -178,9 +178,9 @@ def make_plan(facts: Facts) -> Plan:
         components=costs.components,
         assumptions=(
             *costs.promises.assumptions,
-            *_carried_over(facts.families),
+            *_mixed_relations_note(facts.families),
             *facts.notes,
-            *_rows_alone(facts, costs),
+            *_rows_alone_note(facts, costs),
         ),
         release=facts.release,
     )
@@ -208,13 +208,13 @@ def make_plan(facts: Facts) -> Plan:
     )
 
 
-def _rows_alone(facts: Facts, costs: Costs) -> tuple[str, ...]:
+def _rows_alone_note(facts: Facts, costs: Costs) -> tuple[str, ...]:
     if costs.noise is None or not isinstance(facts.scorer, PrivateScorer):
         return ()
     return (ROWS_ALONE,)
 
 
-def notes_of(
+def assumptions_of_search(
     models: Sequence[Any], public: bool, random_state: int | np.random.RandomState | None, cv: object, kept: bool
 ) -> tuple[str, ...]:
     """Assumptions of a search's total, as plain sentences; ``models`` has one candidate of each family."""
@@ -233,7 +233,7 @@ def notes_of(
     return tuple(notes)
 
 
-def _carried_over(families: Families) -> tuple[str, ...]:
+def _mixed_relations_note(families: Families) -> tuple[str, ...]:
     """Sentence for candidates that hold under different relations."""
     different = sorted(set(families.relations))
     return () if len(different) == 1 else (CARRIED_OVER.format(" and ".join(different), families.relation),)
@@ -254,7 +254,7 @@ def _noise_at(facts: Facts, factor: float | None) -> tuple[Configured, Configure
     elif families.bring_noise:
         final = Configured({}, families.at(factor))
     else:
-        final = Configured(_scaled(facts, factor), families.space)
+        final = Configured(_noise_settings(facts, factor), families.space)
     if share == 1.0:
         return final, final
     if families.noise_in_parts:
@@ -267,7 +267,7 @@ def _costs(
 ) -> Costs:
     final = promises_at(at)
     promises = final if for_tuning is at else promises_at(for_tuning)
-    noise, scoring = _scoring(facts, promises.one_run, final.one_run)
+    noise, scoring = _noise_of_scores(facts, promises.one_run, final.one_run)
     components = facts.cost.components(promises, scoring, final)
     return Costs(promises=promises, final=final, noise=noise, components=components)
 
@@ -343,7 +343,7 @@ def _of_other_sizes(points: Points, n: int, validation: Validation) -> Iterator[
         return
 
 
-def _scoring(facts: Facts, tuned: Guarantee, final: Guarantee) -> tuple[Noise | None, Guarantee | None]:
+def _noise_of_scores(facts: Facts, tuned: Guarantee, final: Guarantee) -> tuple[Noise | None, Guarantee | None]:
     """Noise of one private score and its guarantee; None, None on public data."""
     if not isinstance(facts.scorer, PrivateScorer) or not any(use.scorings for use in facts.validation.exposures()):
         return None, None
@@ -358,7 +358,7 @@ def _scoring(facts: Facts, tuned: Guarantee, final: Guarantee) -> tuple[Noise | 
     return noise, noise.guarantee(sensitivity, tuned.neighboring)
 
 
-def _delta(facts: Facts, total: Guarantee) -> float:
+def _stated_delta(facts: Facts, total: Guarantee) -> float:
     if facts.delta is not None:
         if facts.delta == 0 and total.pure_epsilon is None:
             raise MissingDeltaError(_NEED_DELTA.format("delta=0", total.neighboring))
@@ -380,26 +380,26 @@ _NEED_DELTA = (
 )
 
 
-def _balanced(facts: Facts) -> Facts:
+def _with_balanced_families(facts: Facts) -> Facts:
     """Set the balance of families: the factors with which a search over each family alone would meet the total."""
     families = facts.families
     if not families.bring_noise or len(set(promises := families.promises())) == 1:
         return facts
-    delta, factors = _delta(facts, _alone(facts, families)(1.0)), dict[Guarantee, float]()
+    delta, factors = _stated_delta(facts, _cost_of_families(facts, families)(1.0)), dict[Guarantee, float]()
     for index, promise in enumerate(promises):
         if promise not in factors:  # families that promise the same need the same noise
-            factors[promise] = _factor(facts, families.alone(index), delta)
+            factors[promise] = _factor_of_family(facts, families.alone(index), delta)
     balance = tuple(factors[promise] for promise in promises)
     return replace(facts, families=replace(families, balance=balance))
 
 
-def _factor(facts: Facts, family: Families, delta: float) -> float:
+def _factor_of_family(facts: Facts, family: Families, delta: float) -> float:
     """Factor on one family's loss with which a search over this family alone would meet the total, roughly."""
     assert facts.epsilon is not None
-    return calibrate(_until_impossible(_alone(facts, family)), facts.epsilon, delta, tolerance=0.01)
+    return calibrate(_until_impossible(_cost_of_families(facts, family)), facts.epsilon, delta, tolerance=0.01)
 
 
-def _alone(facts: Facts, families: Families) -> Callable[[float], Guarantee]:
+def _cost_of_families(facts: Facts, families: Families) -> Callable[[float], Guarantee]:
     """Make the function factor ↦ cost of a search over these families, with scores as private as the training."""
     alone = replace(facts, families=families)
 
@@ -417,15 +417,15 @@ def _calibrated(facts: Facts) -> float:
     assert facts.epsilon is not None
     if not facts.families.bring_noise:  # else each family is looked at
         asked, remedy = f"epsilon={facts.epsilon:g}", "leave the search's epsilon=None to have the total reported"
-        _check_not_searched(facts, _scaled(facts, 1.0), asked, remedy)
+        _check_not_searched(facts, _noise_settings(facts, 1.0), asked, remedy)
     promises_at = _reusing_candidates(facts)
     total = cache(_until_impossible(lambda factor: _costs(facts, *_noise_at(facts, factor), promises_at).total))
-    if facts.near is not None and (found := _rough(total, facts, facts.near)) is not None:
+    if facts.near is not None and (found := _rough_factor(total, facts, facts.near)) is not None:
         return found
-    return calibrate(total, facts.epsilon, _delta(facts, total(1.0)))
+    return calibrate(total, facts.epsilon, _stated_delta(facts, total(1.0)))
 
 
-def _rough(total: Callable[[float], Guarantee], facts: Facts, factor: float) -> float | None:
+def _rough_factor(total: Callable[[float], Guarantee], facts: Facts, factor: float) -> float | None:
     """Find a factor with a total slightly below the target, from a guess; None if a few steps do not suffice."""
     assert facts.epsilon is not None
     for _ in range(TRIES):
@@ -433,7 +433,7 @@ def _rough(total: Callable[[float], Guarantee], facts: Facts, factor: float) -> 
             guarantee = total(factor)
         except BudgetUnreachableError:
             return None
-        epsilon = float(guarantee.epsilon_at(_delta(facts, guarantee)))
+        epsilon = float(guarantee.epsilon_at(_stated_delta(facts, guarantee)))
         if facts.epsilon * (1 - ROUGHLY) <= epsilon <= facts.epsilon:
             return factor
         if not 0 < epsilon < np.inf:
@@ -467,7 +467,7 @@ def _check_not_searched(facts: Facts, scaled: dict[str, Any], asked: str, remedy
         )
 
 
-def _scaled(facts: Facts, factor: float) -> dict[str, Any]:
+def _noise_settings(facts: Facts, factor: float) -> dict[str, Any]:
     """Parameters that multiply the privacy loss of training any candidate, as configured, by ``factor``."""
     return facts.families.adapter.scaled_privacy(
         facts.families.estimator, factor, frozenset(facts.families.space.names)

@@ -60,7 +60,7 @@ class Space:
         for dictionary in given:
             for name, values in dictionary.items():
                 _check_values(name, values, parameter)
-        return cls(tuple({name: _listed(values) for name, values in d.items()} for d in given))
+        return cls(tuple({name: _as_list(values) for name, values in d.items()} for d in given))
 
     @property
     def names(self) -> list[str]:
@@ -128,7 +128,7 @@ class Space:
     def draw_from(self, which: int, rng: np.random.RandomState) -> dict[str, Any]:
         """One candidate from a dictionary."""
         dictionary = self.dictionaries[which]
-        return {name: _draw(dictionary[name], rng) for name in sorted(dictionary)}
+        return {name: _draw_value(dictionary[name], rng) for name in sorted(dictionary)}
 
     def check_names(self, estimator: Any) -> None:
         """Raise for an unknown name, before any data is read."""
@@ -158,7 +158,7 @@ class Space:
                 for value in () if hasattr(values, "rvs") else values:
                     known = isinstance(value, (str, os.PathLike)) or hasattr(value, "get_params")
                     if known or "callbacks" in name.split("__"):
-                        for owner in _owners(dictionary, name):
+                        for owner in _possible_owners(dictionary, name):
                             configured(estimator, {**owner, name: value})
 
 
@@ -185,7 +185,7 @@ def is_part(values: Any) -> bool:
     return not hasattr(values, "rvs") and any(hasattr(value, "get_params") for value in values)
 
 
-def shared(dictionary: Mapping[str, Any]) -> dict[str, Any]:
+def shared_parameters(dictionary: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters that all candidates of a dictionary share, without parameters of parts that differ."""
     one = {name for name, values in dictionary.items() if not hasattr(values, "rvs") and len(values) == 1}
     return {
@@ -208,7 +208,7 @@ def _by_parts(dictionary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [{**dictionary, **{name: [value] for name, value in zip(parts, values)}} for values in combinations]
 
 
-def _owners(dictionary: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+def _possible_owners(dictionary: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """Replaced parts of a candidate to which a parameter may belong."""
     above = [owner for owner in dictionary if name.startswith(f"{owner}__") and not hasattr(dictionary[owner], "rvs")]
     owners = [dict(zip(above, values)) for values in itertools.product(*(dictionary[owner] for owner in above))]
@@ -247,18 +247,18 @@ def _check_values(name: Any, values: Any, parameter: str) -> None:
             f"{' or a distribution with a method rvs' * (parameter != 'param_grid')} is needed. Write e.g. "
             f"{{{name!r}: [{'...' if isinstance(values, (Iterator, Mapping)) else repr(values)}]}}."
         )
-    if len(_listed(values)) == 0:
+    if len(_as_list(values)) == 0:
         raise ValueError(
             f"Found an empty list for {name!r} in {parameter}: the space is empty. Give at least one value, or leave "
             f"{name!r} out."
         )
 
 
-def _listed(values: Any) -> Any:
+def _as_list(values: Any) -> Any:
     return values if hasattr(values, "rvs") else list(values)
 
 
-def _draw(values: Any, rng: np.random.RandomState) -> Any:
+def _draw_value(values: Any, rng: np.random.RandomState) -> Any:
     return _untouched(values).rvs(random_state=rng) if hasattr(values, "rvs") else values[rng.randint(len(values))]
 
 
@@ -328,7 +328,7 @@ def search_space(*estimators: Any, step: str | None = None, grid: bool = False) 
     spaces = [
         [{step: [one], **{f"{step}__{name}": values for name, values in dictionary.items()}} for dictionary in known]
         for one in estimators
-        for known in [_known(one, adapter_for(one), grid=grid)]
+        for known in [_known_space(one, adapter_for(one), grid=grid)]
     ]
     if not spaces:
         raise ValueError(f"Found no estimators for the step {step!r}. Give at least one.")
@@ -344,7 +344,7 @@ def own_space(estimator: Any, adapter: Adapter, *, grid: bool) -> list[dict[str,
     PrivacyError
         Where none is known, or nothing is worth searching.
     """
-    found = _known(estimator, adapter, grid=grid)
+    found = _known_space(estimator, adapter, grid=grid)
     if not any(found):
         raise PrivacyError(
             f"Found 'auto' as the space of {type(estimator).__name__}, of whose parameters none is worth a "
@@ -354,7 +354,7 @@ def own_space(estimator: Any, adapter: Adapter, *, grid: bool) -> list[dict[str,
     return found
 
 
-def _known(estimator: Any, adapter: Adapter, *, grid: bool) -> list[dict[str, Any]]:
+def _known_space(estimator: Any, adapter: Adapter, *, grid: bool) -> list[dict[str, Any]]:
     found = adapter.search_space(estimator, grid=grid)
     if found is None:
         raise PrivacyError(

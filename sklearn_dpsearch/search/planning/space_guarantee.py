@@ -12,7 +12,7 @@ from ...adapters import Adapter, TrainingRun
 from ...privacy import Guarantee, PrivacyError, PureDP, as_replace_one, as_zero_out, compose, envelope, mixture
 from ...privacy._types import Neighboring
 from .._records import with_parameters
-from .space import Space, configured, shared, size_of
+from .space import Space, configured, shared_parameters, size_of
 
 #: Most points of a finite space for which guarantees are looked up one by one.
 MOST_POINTS = 20_000
@@ -24,7 +24,7 @@ PUBLIC_SIZE = (
 )
 
 
-def stated(run: TrainingRun) -> TrainingRun:
+def with_public_size(run: TrainingRun) -> TrainingRun:
     """State a guarantee under a relation for which the number of records is public."""
     if run.guarantee.neighboring != "add_remove":
         return run
@@ -53,7 +53,7 @@ class Training:
     def __call__(self, model: Any) -> TrainingRun:
         if self.planned not in (None, self.n_samples):
             self.adapter.for_records(model, self.planned)
-        run = stated(self.adapter.training_run(model, self.n_samples))
+        run = with_public_size(self.adapter.training_run(model, self.n_samples))
         return replace(run, guarantee=as_replace_one(run.guarantee)) if self.relation == "replace_one" else run
 
 
@@ -86,8 +86,10 @@ class Points:
 
     def _axes_of(self, dictionary: Mapping[str, Any]) -> dict[str, list[Any]]:
         """The parameters on which the guarantee depends, and their values (the upper end of a distribution)."""
-        names = _relevant(self.training.adapter, configured(self.estimator, shared(dictionary)), dictionary)
-        axes = {name: list(_values(name, dictionary[name])) for name in names}
+        names = _privacy_parameters_in(
+            self.training.adapter, configured(self.estimator, shared_parameters(dictionary)), dictionary
+        )
+        axes = {name: list(_values_to_look_up(name, dictionary[name])) for name in names}
         if size_of(axes) > MOST_POINTS:  # parameters without effect on the guarantee need not be multiplied out
             axes = {name: axis for name, axis in axes.items() if self._matters(name, axis)}
         if size_of(axes) > MOST_POINTS:
@@ -169,7 +171,7 @@ class SpaceGuarantee:
         if len(self.runs[which]) > 1:
             point = {name: candidate[name] if len(axis) > 1 else axis[0] for name, axis in self.axes[which].items()}
             planned = self.training(self.configured(point)).guarantee
-        if found == planned or _covered(found, planned):
+        if found == planned or _is_no_larger(found, planned):
             return
         raise PrivacyError(
             f"A candidate ({dict(candidate)!r}) promises {found!r}, which is not what the search was planned with. A "
@@ -180,7 +182,7 @@ class SpaceGuarantee:
     def check_covered(self, candidate: Mapping[str, Any]) -> None:
         """Raise unless a caller's candidate keeps the guarantee of some planned point: ``worst`` then covers it."""
         found = self.training(self.configured(candidate)).guarantee
-        if not any(found == planned or _covered(found, planned) for planned in self._weighted()):
+        if not any(found == planned or _is_no_larger(found, planned) for planned in self._weighted()):
             raise PrivacyError(
                 f"A candidate ({dict(candidate)!r}) promises {found!r}, which no point of param_distributions does. "
                 "Add its values there, or leave the parameters that change the guarantee alone."
@@ -189,7 +191,7 @@ class SpaceGuarantee:
     def keeps(self, model: Any, planned: Guarantee) -> bool:
         """Return whether training ``model`` keeps a planned guarantee, or has a smaller loss."""
         found = self.training(model).guarantee
-        return found == planned or _covered(found, planned)
+        return found == planned or _is_no_larger(found, planned)
 
     def counts_records(self, model: Any) -> bool:
         """Return whether training may use the number of its records, blank ones included."""
@@ -208,18 +210,18 @@ class SpaceGuarantee:
         return found
 
 
-def _relevant(adapter: Adapter, estimator: Any, dictionary: Mapping[str, Any]) -> list[str]:
+def _privacy_parameters_in(adapter: Adapter, estimator: Any, dictionary: Mapping[str, Any]) -> list[str]:
     """The searched parameters on which the guarantee depends."""
     matters = adapter.privacy_parameters(estimator)
     if matters is None:
         return [name for name in sorted(dictionary) if not hasattr(dictionary[name], "rvs")]
-    several = set(dictionary) - set(shared(dictionary))
+    several = set(dictionary) - set(shared_parameters(dictionary))
     replaced = {name for name in several if any(inner.startswith(name + "__") for inner in matters)}
     below = {name for name in dictionary if any(name.startswith(owner + "__") for owner in replaced)}
     return sorted({name for name in dictionary if name in matters} | replaced | below)
 
 
-def _values(name: str, values: Any) -> Iterator[Any]:
+def _values_to_look_up(name: str, values: Any) -> Iterator[Any]:
     if not hasattr(values, "rvs"):
         yield from values
         return
@@ -233,7 +235,7 @@ def _values(name: str, values: Any) -> Iterator[Any]:
     yield float(upper)
 
 
-def _covered(found: Guarantee, planned: Guarantee) -> bool:
+def _is_no_larger(found: Guarantee, planned: Guarantee) -> bool:
     """Return whether a pure guarantee is no larger than the planned pure one."""
     if not (isinstance(found, PureDP) and isinstance(planned, PureDP)):
         return False
