@@ -175,18 +175,6 @@ def test_no_records_give_zeros_without_asking_the_model(name, relation):
     assert np.isfinite(scorer.score(empty.tolist(), 0, relation))
 
 
-def test_a_record_that_spoils_the_batch_leaves_the_others_as_they_are():
-    good = [[1.0, 0, 1, 0, 1.0], [0.0, 1, 0, 0, 2.0]]
-    bad = [POISON, 0, 0, 0, 1.0]
-    for scorer in SCORERS.values():
-        without, together = (
-            statistic(scorer, good, "zero_out"),
-            statistic(scorer, [*good, bad], "zero_out"),
-        )
-        alone = statistic(scorer, [bad], "zero_out")
-        assert np.array_equal(together, without + alone)
-
-
 def test_a_record_that_cannot_be_scored_counts_as_the_worst():
     bad = [[POISON, 0, 0, 0, 1.0]]
     assert list(statistic(SCORERS["accuracy"], bad, "zero_out")) == [-1]
@@ -307,15 +295,6 @@ def test_a_mean_over_public_records_is_not_cut_at_its_bounds_so_that_noise_makes
 
 
 # --- data of all kinds --------------------------------------------------------------------------------------
-
-
-def test_sets_of_labels_must_agree_in_all():
-    class Several(Reader):
-        def predict(self, X):
-            return np.asarray(X)[:, :2]
-
-    X, y = np.array([[1, 0], [1, 1], [0, 0]]), np.array([[1, 0], [1, 0], [0, 0]])
-    assert private_scorer("accuracy").statistic(Several(), X, y, "replace_one") == [2]
 
 
 def test_binary_scores_in_one_column_are_read_as_two():
