@@ -156,13 +156,3 @@ def test_without_a_seed_two_attempts_from_one_folder_release_the_same(tmp_path):
     shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(f"{DONE}*"))
     first, again = (released(make(checkpoint=one).fit(X, y)) for one in (folder, tmp_path / "copy"))
     assert first == again
-
-
-def test_a_run_that_is_done_is_not_trained_again(tmp_path, monkeypatch):
-    make, folder = (lambda **more: SEARCHES["refit"](random_state=5, **more)), tmp_path / "checkpoint"
-    expected, total = uninterrupted(make)
-    killed(make, folder, 12)  # in the training after the only run
-    assert len(list(folder.glob(f"{DONE}*"))) == 1
-    steps = counted(monkeypatch)
-    assert released(make(checkpoint=folder).fit(X, y)) == expected
-    assert len(steps) == total - 9

@@ -14,10 +14,8 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed, parallel_config
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import BudgetExceededError, DPRandomSearchCV, NoModelError, PrivacyError, PrivacyLedger
 from sklearn_dpsearch.audit import audit
@@ -38,13 +36,6 @@ FORK = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 @pytest.fixture
 def ledger(begin):
     return begin()
-
-
-class Decided(NoisyCentroids):
-    """With what CalibratedClassifierCV asks for."""
-
-    def decision_function(self, X):
-        return X @ (self.centroids_[1] - self.centroids_[0])
 
 
 class Marking(NoisyCentroids):
@@ -176,15 +167,6 @@ def test_every_fold_is_an_entry_wherever_it_runs(backend, way, ledger):
     cost = random_search().privacy_cost(80).guarantee
     assert [entry.guarantee for entry in ledger.entries()] == [cost] * 3
     assert ledger.spent().epsilon == compose(cost, cost, cost).epsilon_at(1e-5)  # never in parallel: folds overlap
-
-
-def test_a_search_inside_of_a_meta_estimator_is_entered_each_time_it_is_fitted(ledger):
-    search = random_search(Decided(), ledger=ledger)
-    CalibratedClassifierCV(search, cv=KFold(2)).fit(X, y)
-    assert len(ledger.entries()) == 2
-    with ledger:
-        GridSearchCV(make_pipeline(FunctionTransformer(), random_search()), {}, cv=KFold(2)).fit(X, y)
-    assert len(ledger.entries()) == 2 + 3  # the refit too
 
 
 @pytest.mark.processes

@@ -162,18 +162,6 @@ def test_candidates_really_are_trained_together(monkeypatch):
     assert sizes == [7]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", SPACES)
-def test_unseeded_searches_never_repeat_whatever_the_user_seeds(kind):
-    found = set()
-    for _ in range(3):
-        torch.manual_seed(0)
-        np.random.seed(0)
-        one = search(kind, param_distributions={"max_grad_norm": [1.0]}, n_iter=Fixed(2)).fit(X, y)
-        found.add(parameters(one.best_estimator_).numpy().tobytes())
-    assert len(found) == 3
-
-
 # --- failures -----------------------------------------------------------------------------------------------------
 
 

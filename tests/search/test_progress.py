@@ -81,15 +81,6 @@ def test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail(kind, v
 
 
 @pytest.mark.slow
-def test_what_is_shown_does_not_depend_on_which_candidates_were_drawn():
-    def of(value):
-        space = {"shrink": [value]}
-        return shown(DPRandomSearchCV(NoisyCentroids(), space, n_iter=3, verbose=2, release="all"))
-
-    assert of(0.0) == of(0.7)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_grid_is_counted_to_exactly_its_public_number_of_trainings(backend, fails):

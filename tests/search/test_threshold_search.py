@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_dpsearch import Doubling, DPThresholdSearchCV, NoModelError
+from sklearn_dpsearch import Doubling, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import (
     GaussianDP,
     PrivacyError,
@@ -242,20 +242,6 @@ def test_every_round_draws_its_threshold_anew_unless_it_is_drawn_once(monkeypatc
     assert len(drawn) == 1
 
 
-def test_a_final_training_that_fails_is_the_fixed_error():
-    class Failing(RandomizedResponse):
-        def fit(self, X, y=None):
-            if len(X) == 200:
-                raise RuntimeError(f"record {X[0]}")
-            return super().fit(X, y)
-
-    one = walk(Failing(), {"label": [2]}, scoring=by_label, round_epsilon=1e4, n_parts=2)
-    with pytest.raises(NoModelError) as caught:
-        one.fit(X, y)
-    assert "record [" not in str(caught.value)
-    assert not hasattr(one, "best_estimator_")
-
-
 # --- candidates batch by batch ------------------------------------------------------------------------------------
 
 
@@ -278,17 +264,6 @@ def test_batches_may_follow_what_was_kept():
     assert one.n_rounds_ == len(said)
     assert one.predict(X).shape == y.shape
     assert tuple(one.privacy_spent_) == tuple(one.privacy_cost(200))
-
-
-def test_parameters_that_are_changed_during_a_walk_do_not_change_it():
-    """What it costs was said before the first round."""
-    one = labelled(max_rounds=3, granularity=0.02)
-    done = []
-    for kept in one.rounds(X, y, iter([[{"label": 2}]] * 9)):
-        done.append(kept)
-        one.set_params(threshold=Doubling(max_rounds=100, granularity=0.5, round_epsilon=1e-6, part_noise="same"))
-    assert [round(kept.utility, 2) for kept in done] == [0.02, 0.06, 0.14]
-    assert one.n_rounds_ == 3
 
 
 def test_an_estimator_that_is_changed_before_the_first_round_is_not_the_one_that_runs():
