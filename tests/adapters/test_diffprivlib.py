@@ -255,13 +255,3 @@ def test_candidates_train_in_double_precision_whatever_the_type_of_the_records(
     assert np.asarray(seen[0]).dtype == np.float64
     assert isinstance(estimator, released)
     assert not type(estimator).__name__.endswith("InDoubles")
-
-
-def test_a_search_on_integers_clips_to_the_bounds_and_not_to_whole_numbers():
-    X, y = np.ones((400, 2), dtype=int), np.repeat([0, 1], 200)
-    X[:200, 0] = 0
-    model = GaussianNB(bounds=([0.9, 0.0], [1.1, 1.0]), epsilon=1e6)
-    found = DPRandomSearchCV(model, {}, n_iter=1, cv=0.2, random_state=0).fit(X, y)
-    assert type(found.best_estimator_) is GaussianNB
-    assert found.best_estimator_.theta_[0, 0] == pytest.approx(0.9, abs=0.01)  # whole numbers: 0
-    assert not any("float64" in assumed for assumed in found.privacy_spent_.assumptions)

@@ -128,12 +128,7 @@ def test_no_noise_matches_no_promise():
 
 @pytest.mark.parametrize(
     "training",
-    [
-        PureDP(epsilon=0.0),
-        ZCDP(rho=0.0),
-        GaussianDP(mu=0.0),
-        DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=0),
-    ],
+    [PureDP(epsilon=0.0), ZCDP(rho=0.0), GaussianDP(mu=0.0), DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=0)],
 )
 def test_no_finite_noise_matches_a_training_that_reveals_nothing(training):
     with pytest.raises(PrivacyError, match="score_noise=PureDP"):
