@@ -15,12 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_dpsearch import (
-    DPRandomSearchCV,
-    NoModelError,
-    PrivacyLedger,
-    _durable,
-)
+from sklearn_dpsearch import DPRandomSearchCV, NoModelError, PrivacyLedger, _durable
 from sklearn_dpsearch._durable import write_whole
 from sklearn_dpsearch.privacy import BudgetExceededError, PrivacyError
 from sklearn_dpsearch.search import _checkpoint, _checkpoint_folder

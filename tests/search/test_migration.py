@@ -11,11 +11,7 @@ from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import (
-    KFold,
-    PredefinedSplit,
-    StratifiedKFold,
-)
+from sklearn.model_selection import KFold, PredefinedSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 

@@ -11,11 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from sklearn_dpsearch import (
-    DPRandomSearchCV,
-    DPSubsetSearchCV,
-    search_space,
-)
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, search_space
 from sklearn_dpsearch.nets import (
     DPLinearRegression,
     DPLogisticRegression,
