@@ -25,10 +25,7 @@ CHECKED = {
 OF_METHODS = CHECKED - {"GL08", "PR01", "RT01"}
 SKORCHS = ("Classifier", "BinaryClassifier", "MultiLabelClassifier", "Regressor")
 #: skorch's nets, and the parent of all guarantees, take parameters in **kwargs, where numpydoc sees none.
-EXEMPT = {
-    **{f"DPNeuralNet{kind}": {"PR03"} for kind in SKORCHS},
-    "Guarantee": {"PR01", "PR02"},
-}
+EXEMPT = {**{f"DPNeuralNet{kind}": {"PR03"} for kind in SKORCHS}, "Guarantee": {"PR01", "PR02"}}
 
 
 def public() -> dict[str, object]:

@@ -26,8 +26,6 @@ def net(module=None, **given):
     ("make", "wrong", "meant"),
     [
         (net, "epsilon", "target_epsilon"),
-        (net, "delta", "target_delta"),
-        (net, "epochs", "max_epochs"),
         (nets.DPLogisticRegression, "epsilon", "target_epsilon"),
         (nets.DPTabularClassifier, "epsilon", "target_epsilon"),
         (nets.DPTabularEnsembleClassifier, "epsilon", "target_epsilon"),

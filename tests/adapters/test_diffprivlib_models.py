@@ -232,21 +232,6 @@ def test_linear_regression_with_an_intercept_or_one_sided_bounds_adds_no_noise_t
     assert without_noise  # whenever the noisy mean is cut off at the lower bound
 
 
-def test_linear_regression_spends_more_than_epsilon_on_its_means():
-    spent = []
-
-    def watch(array, epsilon=None, **kwargs):
-        spent.append(epsilon)
-        return np.mean(array, axis=0)
-
-    module = __import__("diffprivlib.models.linear_regression", fromlist=["mean"])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "mean", watch)
-        X = np.random.default_rng(0).uniform(-1, 1, (20, 2))
-        LinearRegression(epsilon=1.0, bounds_X=(-1, 1), bounds_y=(-1, 1)).fit(X, X[:, 0])
-    assert sum(spent) + (1 - 1 / 3) == pytest.approx(1 + 1 / 3)
-
-
 def leaf_values(fitted):
     return fitted.tree_.__getstate__()["values"]
 

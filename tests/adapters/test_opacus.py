@@ -20,7 +20,7 @@ from sklearn.base import clone
 from skorch.callbacks import Checkpoint, EarlyStopping, LRScheduler
 from torch import nn
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch._process import rehearsing, reseed
 from sklearn_dpsearch.adapters import adapter_for, training_run
 from sklearn_dpsearch.adapters.foreign_skorch_nets import SkorchAdapter, holds_data
@@ -28,6 +28,7 @@ from sklearn_dpsearch.adapters.opacus import OpacusAdapter, OpacusPlan, history_
 from sklearn_dpsearch.privacy import DPSGD, Fixed, LeakingEstimatorError, PrivacyError, UnknownGuaranteeError
 
 from ..adapters import opacus_nets as nets
+from ..search.toys import search_of
 from .opacus_nets import blobs, net
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Opacus's own
@@ -51,10 +52,7 @@ def trained(model, n=None):
 def test_the_guarantee_is_dp_sgd_with_the_rate_of_opacus(kind, size, n, batches):
     found = training_run(net(kind, noise_multiplier=2.0, batch_size=size), n).guarantee
     assert found == DPSGD(
-        noise_multiplier=2.0,
-        sample_rate=min(1.0, 1 / batches + 2**-23),
-        steps=3 * batches,
-        neighboring="zero_out",
+        noise_multiplier=2.0, sample_rate=min(1.0, 1 / batches + 2**-23), steps=3 * batches, neighboring="zero_out"
     )
 
 
@@ -349,19 +347,20 @@ def test_a_declared_net_is_stripped_too():
 # --- in searches ------------------------------------------------------------------------------------------------------
 
 SPACE = {"lr": [0.1, 0.5]}
-SEARCHES = {
-    "random": lambda model, **more: DPRandomSearchCV(model, SPACE, n_iter=2, **more),
-    "subset": lambda model, **more: DPSubsetSearchCV(model, SPACE, n_iter=2, subset_fraction=0.4, **more),
-    "threshold": lambda model, **more: DPThresholdSearchCV(model, SPACE, threshold=-5.0, n_iter=1000, **more),
-    "grid": lambda model, **more: DPGridSearchCV(model, SPACE, n_parts=4, **more),
+#: With what each search ends with a model.
+SETTINGS = {
+    "random": {},
+    "subset": {},
+    "threshold": {"threshold": -5.0, "n_iter": 1000},
+    "grid": {"n_parts": 4, "selection_epsilon": None},
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [nets.Mixed, nets.Own])
-@pytest.mark.parametrize("search", sorted(SEARCHES))
+@pytest.mark.parametrize("search", SETTINGS)
 def test_every_search_takes_a_net_of_opacus_and_meets_its_total(search, kind):
-    made = SEARCHES[search](net(kind), epsilon=6.0, delta=1e-4)
+    made = search_of(search, net(kind), SPACE, epsilon=6.0, delta=1e-4, **SETTINGS[search])
     assert 5.9 < made.privacy_cost(n_samples=len(X)).epsilon <= 6.0
     made.fit(X, y)
     assert 5.9 < made.privacy_spent_.epsilon <= 6.0

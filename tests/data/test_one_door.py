@@ -14,10 +14,7 @@ CHECKS = re.compile(r"\b(check_array|check_X_y|to_numpy)\(")
 #: Parts that see containers: the door, what is public anyhow (audits' records, tables that are displayed).
 MAY = ("data", "audit", "report", "privacy")
 #: Of arrays and frames that the door has made.
-OF_THE_DOOR = {
-    "nets/estimators/table_records.py",
-    "search/_checkpoint.py",
-}
+OF_THE_DOOR = {"nets/estimators/table_records.py", "search/_checkpoint.py"}
 
 
 def files_with(pattern: re.Pattern[str]) -> set[str]:

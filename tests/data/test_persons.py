@@ -75,17 +75,6 @@ def test_a_number_and_its_text_are_one_person(odd):
     assert number_of_persons(persons_in([], 0)) == 0
 
 
-@pytest.mark.slow
-def test_a_large_file_with_one_name_of_letters_has_the_persons_of_one_without(tmp_path):
-    names = np.random.default_rng(0).integers(0, 5000, 300_000).astype(str)
-    names[-1] = "A123456"
-    pd.DataFrame({"person": names, "x": 1}).to_csv(tmp_path / "table.csv", index=False)
-    with pytest.warns(pd.errors.DtypeWarning):
-        read = pd.read_csv(tmp_path / "table.csv", low_memory=True)["person"]
-    assert {type(name) for name in read} == {int, str}
-    assert number_of_persons(persons_in(read, len(read))) == len(set(names))
-
-
 @pytest.mark.parametrize("groups", [NAMES[:-1], [*NAMES, "dan"], np.zeros((6, 2)), [[1, 2]] * 5])
 def test_another_number_of_persons_is_an_error_that_quotes_none(groups):
     with pytest.raises(ValueError, match=r"Found groups of shape .* for 6 records.*Give the column") as told:

@@ -209,15 +209,6 @@ def test_a_folder_that_is_not_there_and_a_file_in_its_place_are_said(tmp_path):
         PrivacyLedger(tmp_path / "no" / "x.ledger", epsilon=1, delta=0)
 
 
-def test_the_right_to_write_is_asked_for(ledger, monkeypatch):
-    def refused(path, *mode, **named):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(Path, "open", refused)
-    with pytest.raises(PrivacyError, match="Permission denied.*the right to write"):
-        ledger.spend(ONE)
-
-
 def test_a_ledger_that_was_taken_away_is_not_begun_again(ledger):
     os.remove(ledger.path)
     with pytest.raises(PrivacyError, match="no way to read.*under the name with which it was begun"):

@@ -172,22 +172,14 @@ def test_a_metric_gets_arrays_of_numbers_also_from_lists(many):
 # --- types of labels ------------------------------------------------------------------------------------------
 
 
-def of_polars(values, kind):
-    pl = pytest.importorskip("polars")
-    return pl.Series("y", values, dtype=getattr(pl, kind))
-
-
 DAY, NEXT = np.datetime64("2020-01-01"), np.datetime64("2020-01-02")
 DATES = private_scorer("balanced_accuracy", classes=[DAY, NEXT])
 #: Each way in: ``test_door`` has every container and every odd value.
 ODD = {
     "own metric, pandas": (ERROR, Says(np.uint8(5)), lambda y: pd.Series(y, dtype="UInt8"), 3, None),
     "own metric, list": (ERROR, Says(np.uint8(5)), list, np.uint8(3), 3.0),
-    "own metric, list of flags": (ERROR, Says(np.False_), list, True, 2),
     "accuracy, frame": (ACCURACY, Says(BIG), lambda y: pd.DataFrame({"y": pd.array(y, "Int64")}), BIG + 1, None),
-    "accuracy, frame of polars": (ACCURACY, Says(BIG), lambda y: of_polars(y, "Int64").to_frame(), BIG + 1, None),
     "accuracy, list": (ACCURACY, Says(float(BIG)), list, BIG + 1, None),
-    "accuracy, list of single precision": (ACCURACY, Says(0.1), list, np.float32(0.1), None),
     "balanced accuracy, dates": (DATES, Says(DAY), list, DAY, np.datetime64("2020-01-01", "ns")),
 }
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from importlib.util import find_spec
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch import DPRandomSearchCV
 
-from .toys import NoisyCentroids, two_blobs
+from .toys import NoisyCentroids, search_of, two_blobs
 
 X, y = two_blobs(60)
-SPACE = {"shrink": [0.0, 0.3]}
 
 
 def net_search():
@@ -23,11 +23,9 @@ def net_search():
     return DPRandomSearchCV(net, {"learning_rate_init": [0.1, 0.3]}, n_iter=Fixed(5), delta=1e-5)
 
 
+KINDS = ("random", "subset", "threshold", "grid")
 SEARCHES = {
-    "random": lambda: DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3),
-    "subset": lambda: DPSubsetSearchCV(NoisyCentroids(), SPACE, n_iter=3, subset_fraction=0.5),
-    "threshold": lambda: DPThresholdSearchCV(NoisyCentroids(), SPACE, threshold=-1e9, n_iter=3),
-    "grid": lambda: DPGridSearchCV(NoisyCentroids(), SPACE, n_parts=4, selection_epsilon=1.0),
+    **{kind: partial(search_of, kind, NoisyCentroids(), {"shrink": [0.0, 0.3]}) for kind in KINDS},
     **({"nets": net_search} if find_spec("torch") else {}),
 }
 

@@ -7,33 +7,31 @@ import os
 import signal
 import tempfile
 import time
-from functools import partial
 
 import numpy as np
 from distributed import Client, LocalCluster
 from joblib import parallel_config
 
-from sklearn_dpsearch import Doubling, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
-from sklearn_dpsearch.search.execution.clusters import workplace
-from sklearn_dpsearch.search.execution.workers import in_parallel
-from sklearn_dpsearch.search.private_process import privately
+from sklearn_dpsearch import DPRandomSearchCV
 
-from .toys import NoisyCentroids, Slow, two_blobs
+from .toys import NoisyCentroids, Slow, search_of, two_blobs
 
 SPACE = {"shrink": [0.0, 0.2, 0.4]}
 
 
+#: What a search is given beside what each kind needs; that for a threshold needs ten runs to reach it.
+SETTINGS = {
+    "random": {"n_iter": 12},
+    "subset": {"n_iter": 12},
+    "grid": {"n_parts": 8},
+    "threshold": {"threshold": 1.03, "n_iter": 12},
+    "doubling": {"n_parts": 6, "max_rounds": None},
+}
+
+
 def searches(model, **more):
-    """One search of each kind; that for a threshold needs ten runs to reach it."""
-    return {
-        "random": DPRandomSearchCV(model, SPACE, n_iter=12, random_state=3, **more),
-        "subset": DPSubsetSearchCV(model, SPACE, n_iter=12, random_state=3, **more),
-        "grid": DPGridSearchCV(model, SPACE, n_parts=8, selection_epsilon=1.0, random_state=3, **more),
-        "threshold": DPThresholdSearchCV(model, SPACE, threshold=1.03, n_iter=12, random_state=3, **more),
-        "doubling": DPThresholdSearchCV(
-            model, SPACE, threshold=Doubling(round_epsilon=1.0, n_parts=6), random_state=3, **more
-        ),
-    }
+    """One search of each kind."""
+    return {kind: search_of(kind, model, SPACE, random_state=3, **own, **more) for kind, own in SETTINGS.items()}
 
 
 def released(search):
@@ -63,12 +61,6 @@ def in_a_file(folder, X):
     return np.load(f"{folder}/X.npy", mmap_mode="r")
 
 
-def tasks_on(there, work):
-    """Results of four tasks."""
-    with there.entered() as workers:
-        return in_parallel("NoisyCentroids", workers, [partial(work, number) for number in range(4)])
-
-
 def after_a_loss(search, X, y):
     """Release of a search during which a worker is lost; Dask may lose count of a cluster that loses several."""
     with (
@@ -79,31 +71,6 @@ def after_a_loss(search, X, y):
         pids = list(client.run(os.getpid).values())
         client.loop.call_later(1.0, os.kill, pids[0], signal.SIGKILL)
         return released(search.fit(X, y))
-
-
-def above(pid, steps):
-    """Ancestor of a process."""
-    for _ in range(steps):
-        with open(f"/proc/{pid}/stat") as file:
-            pid = int(file.read().rpartition(")")[2].split()[1])
-    return pid
-
-
-def ends_its_worker(number):
-    """End the worker whose server's holder's child this is."""
-    if number == 1:
-        os.kill(above(os.getpid(), 3), signal.SIGKILL)
-        time.sleep(60)
-    return number
-
-
-def given_up(client, records):
-    """Error if a task ends its worker, whatever worker it is sent to."""
-    client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
-    try:
-        return privately(partial(tasks_on, workplace(-1), ends_its_worker), [records], writes=None)
-    except RuntimeError as error:
-        return str(error)
 
 
 def main():
@@ -129,7 +96,6 @@ def main():
         while any(client.has_what().values()) and time.monotonic() < deadline:
             time.sleep(0.2)
         told["left"] = sum(map(len, client.has_what().values()))
-        told["given up"] = given_up(client, wide)
     lossy = searches(Slow(), n_jobs=-1).items()
     told["after a loss"] = {name: after_a_loss(search, X, y) == alone[name] for name, search in lossy}
     print(json.dumps(told))

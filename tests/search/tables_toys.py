@@ -15,6 +15,7 @@ SCHEMA = Schema({"age": (20, 80), "job": ["clerk", "nurse"], "pay": ["low", "hig
 rng = np.random.default_rng(0)
 TABLE = pd.DataFrame({"age": rng.uniform(10, 90, 600), "job": rng.choice(["clerk", "nurse", "?"], 600), "note": "x"})
 TABLE["pay"] = np.where(TABLE["age"] > 50, "high", "low")
+TABLE.loc[::17, "age"] = np.nan
 TABLE["price"] = np.where(TABLE["pay"] == "high", 80.0, 20.0)
 SPACE = {"prior_factor": [0.2, 0.4]}
 

@@ -8,10 +8,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import uniform
 from sklearn.model_selection import LeavePOut
 
 from sklearn_dpsearch import DPThresholdSearchCV
-from sklearn_dpsearch.privacy import BudgetUnreachableError, Fixed, Geometric, Poisson, PrivacyError, PureDP
+from sklearn_dpsearch.privacy import (
+    BudgetUnreachableError,
+    Fixed,
+    Geometric,
+    Poisson,
+    PrivacyError,
+    PureDP,
+    UnknownSensitivityError,
+)
+from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
 
 from .toys import IN_DOUBLING, SEARCHES, NoisyCentroids, Untouchable, search_of, some_labels, two_blobs
 
@@ -43,6 +53,7 @@ def every_search(*cases):
     ]
 
 
+UP_TO_TEN = make_private_scorer(np.equal, lower=0, upper=10)
 DECLARED = {"guarantee": PureDP(epsilon=1.0, neighboring="replace_one")}
 
 REFUSED = every_search(
@@ -61,6 +72,7 @@ REFUSED = every_search(
     ({"delta": 1e-320}, ValueError, r"'delta'.*\{0\}.*\[1e-100, 1.*Got 1e-320"),
     ({"selection_epsilon": 1e-320}, ValueError, r"'selection_epsilon'.*\[1e-100, inf\)"),
     ({"round_epsilon": 1e-320}, ValueError, r"'round_epsilon'.*\[1e-100, inf\)"),
+    *(({"subset_fraction": share}, ValueError, "'subset_fraction'.*Got") for share in (0, 1, -0.1, 1.5, "tenth")),
     *(({"n_iter": number}, ValueError, "'n_iter'.*Got") for number in (np.nan, np.inf, 0, -3)),
     ({"epsilon": 0.0}, ValueError, "'epsilon'.*Got 0.0"),
     ({"delta": 1.0}, ValueError, "'delta'.*Got 1.0"),
@@ -78,6 +90,28 @@ REFUSED = every_search(
     ({"max_rounds": 10**9, "granularity": 1e-9}, ValueError, "max_rounds=1000000000.*at most 5000.*Give fewer"),
     ({"cv": 10**6}, ValueError, "1000000 folds; at most 1000.*Give a smaller cv"),
     ({"cv": LeavePOut(20)}, ValueError, "more than 1000 folds; at most 1000|nothing to split by index"),
+    # utilities outside of [0, 1], and what is no grid
+    ({"n_parts": 3, "scoring": "neg_log_loss"}, PrivacyError, r"negative: utilities must be in \[0, 1\].*Use a score"),
+    ({"n_parts": 3, "scoring": private_scorer("neg_log_loss")}, PrivacyError, r"utilities must be in \[0, 1\]"),
+    ({"n_parts": 3, "scoring": UP_TO_TEN}, PrivacyError, r"in \[0, 10\]: utilities must be in \[0, 1\]"),
+    ({"n_parts": 3, "space": {"shrink": uniform(0, 1)}}, ValueError, "distribution for 'shrink'.*whole grid.*DPRandom"),
+    # scores without a sensitivity
+    *(
+        ({"score_noise": "match", "scoring": scoring}, UnknownSensitivityError, "no usable sensitivity.*private_scorer")
+        for scoring in ("max_error", lambda *_: 1.0)
+    ),
+    # thresholds
+    ({"threshold": np.nan}, ValueError, "threshold=nan; a finite number or Doubling"),
+    ({"threshold": "high"}, ValueError, "'threshold'.*Got 'high'"),
+    ({"granularity": 0.0}, ValueError, "'granularity'.*Got 0.0"),
+    ({"lower": -0.1}, ValueError, "'lower'.*Got -0.1"),
+    ({"max_rounds": 0}, ValueError, r"'max_rounds' parameter of Doubling.*\[1, inf\).*Got 0"),
+    # rules of a subset search
+    ({"extrapolate": {"shrnk": "linear"}}, ValueError, "'shrnk', which is not searched.*Did you mean 'shrink'"),
+    ({"extrapolate": {"shrink": "liner"}}, ValueError, "'liner'; 'linear', 'keep' or.*Did you mean 'linear'"),
+    ({"extrapolate": {"shrink": 2.0}}, ValueError, "=2.0; 'linear', 'keep' or a callable"),
+    ({"extrapolate": "atuo"}, ValueError, "extrapolate='atuo'; 'auto', a callable.*Did you mean 'auto'"),
+    ({"cv": 5, "validate_on": "rest"}, ValueError, r"cv=5 with validate_on='rest'.*a float.*validate_on='subset'"),
     # a best score for failures
     ({"error_score": np.inf}, ValueError, "error_score=inf.*failing candidate the best.*np.nan"),
     ({"error_score": "raise"}, ValueError, "error_score='raise'.*np.nan"),
@@ -87,6 +121,7 @@ REFUSED = every_search(
     ({"cv": True}, ValueError, r"cv=True \(bool\).*cv=5"),
     ({"cv": Fraction(1, 5)}, ValueError, r"cv=Fraction\(1, 5\) \(Fraction\).*float in \(0, 1\)"),
     ({"cv": 1}, ValueError, "cv >= 2"),
+    ({"cv": 1.5}, ValueError, "cv=1.5|nothing to split by index"),
     ({"n_jobs": 0}, ValueError, "n_jobs=0.*is needed"),
 )  # fmt: skip
 

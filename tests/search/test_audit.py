@@ -15,7 +15,6 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
 from sklearn_dpsearch.scoring import DiscreteLaplaceNoise
 from sklearn_dpsearch.scoring.mean import MeanScorer
-from sklearn_dpsearch.search import BasePrivateSearch
 from sklearn_dpsearch.search.execution import models as _models
 
 from ..audit.toys import LABELS, PUBLIC, QUIET, answer_low, audited
@@ -110,4 +109,3 @@ def test_candidates_that_keep_a_seed_are_exposed(monkeypatch):
 def test_best_of_one_run_reveals_no_more_than_the_run():
     search = DPRandomSearchCV(RandomizedResponse(), {"label": [0]}, n_iter=Fixed(1), scoring=answer_low)
     assert search.privacy_cost(8, public=True).guarantee == PureDP(epsilon=1.0, neighboring="replace_one")
-    assert BasePrivateSearch in DPRandomSearchCV.__mro__

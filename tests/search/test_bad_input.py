@@ -21,7 +21,6 @@ from sklearn_dpsearch.privacy import (
     PrivacyError,
     PureDP,
     UnknownGuaranteeError,
-    UnknownSensitivityError,
 )
 
 from .toys import NoisyCentroids, Untouchable, doubling, two_blobs
@@ -53,7 +52,6 @@ REFUSED = [
     (MissingDeltaError, "delta > 0.*[Gg]ive delta", {**IMPURE, "delta": None}),
     (MissingDeltaError, "delta > 0.*[Gg]ive delta", {**IMPURE, "delta": 0.0}),
     (ValueError, "Invalid parameter 'shrunk'.*Did you mean 'shrink'", {"space": {"shrunk": [0.1]}}),
-    (UnknownSensitivityError, "(?s)max_error.*make_private_scorer.*X_public", {"scoring": "max_error"}),
     (PrivacyError, "more than once.*at most once", {"cv": TWICE[:1]}),
     (PrivacyError, "more than once.*at most once", {"cv": TWICE[1:]}),
     (ValueError, "'n_iter'.*Got 0.5", {"n_iter": 0.5}),

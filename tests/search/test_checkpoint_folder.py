@@ -98,25 +98,6 @@ def test_a_file_in_the_place_of_the_folder_is_left_alone(tmp_path):
     assert (tmp_path / "model.pt").read_text() == "trained"
 
 
-def test_a_file_that_was_half_written_when_the_power_failed_is_not_read(tmp_path):
-    cut_off(tmp_path / "c", random_state=0)
-    (tmp_path / "c" / (STATE + NEW)).write_bytes(b"half a")
-    found, whole = search(tmp_path / "c", random_state=0).fit(X, y), search(None, random_state=0).fit(X, y)
-    assert np.array_equal(found.best_estimator_.centroids_, whole.best_estimator_.centroids_)
-
-
-def test_a_disk_that_is_full_from_the_start_leaves_nothing(tmp_path, monkeypatch):
-    def full(*args):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "replace", full)
-    one = search(tmp_path / "c")
-    with pytest.raises(OSError, match="no way to write a checkpoint"):
-        one.fit(X, y)
-    assert not (tmp_path / "c").exists()
-    assert not hasattr(one, "privacy_spent_")
-
-
 @POSIX
 def test_a_checkpoint_has_reached_the_disk_before_it_takes_the_place_of_the_last(tmp_path, monkeypatch):
     """Or a power cut could leave the new name with nothing behind it."""

@@ -65,9 +65,6 @@ PIPED = {"dpmlpclassifier__learning_rate_init": [0.1, 0.3]}
 SEARCHES = {
     "random": lambda **more: DPRandomSearchCV(net(), SPACE, n_iter=Fixed(4), delta=1e-5, **more),
     "one by one": lambda **more: DPRandomSearchCV(net(), SPACE, n_iter=Fixed(4), delta=1e-5, **more),
-    "steps vary": lambda **more: DPRandomSearchCV(
-        net(target_mu=0.5, noise_multiplier=None), {**SPACE, "max_steps": [5, 9]}, n_iter=Fixed(4), delta=1e-5, **more
-    ),
     "refit": lambda **more: DPRandomSearchCV(net(), SPACE, n_iter=Fixed(1), delta=1e-5, refit=True, **more),
     "subset": lambda **more: DPSubsetSearchCV(net(), SPACE, n_iter=Fixed(3), subset_fraction=0.5, delta=1e-5, **more),
     "grid": lambda **more: DPGridSearchCV(net(), SPACE, n_parts=3, selection_epsilon=1.0, delta=1e-5, **more),
@@ -134,9 +131,7 @@ def uninterrupted(make):
         return released(make().fit(X, y)), len(steps)
 
 
-@pytest.mark.parametrize(
-    "name", [*(name for name in SEARCHES if name != "steps vary"), pytest.param("steps vary", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("name", SEARCHES)
 def test_a_search_that_was_cut_off_in_a_training_releases_the_same(name, tmp_path, monkeypatch):
     make, folder = (lambda **more: SEARCHES[name](random_state=5, **more)), tmp_path / "checkpoint"
     expected, total = uninterrupted(make)
@@ -156,13 +151,3 @@ def test_without_a_seed_two_attempts_from_one_folder_release_the_same(tmp_path):
     shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(f"{DONE}*"))
     first, again = (released(make(checkpoint=one).fit(X, y)) for one in (folder, tmp_path / "copy"))
     assert first == again
-
-
-def test_a_run_that_is_done_is_not_trained_again(tmp_path, monkeypatch):
-    make, folder = (lambda **more: SEARCHES["refit"](random_state=5, **more)), tmp_path / "checkpoint"
-    expected, total = uninterrupted(make)
-    killed(make, folder, 12)  # in the training after the only run
-    assert len(list(folder.glob(f"{DONE}*"))) == 1
-    steps = counted(monkeypatch)
-    assert released(make(checkpoint=folder).fit(X, y)) == expected
-    assert len(steps) == total - 9

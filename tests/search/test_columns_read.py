@@ -11,7 +11,7 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.preprocessing import TableEncoder
 
-from .toys import NoisyCentroids, refuses_to_fit
+from .toys import NoisyCentroids
 
 SCHEMA = {"age": (18, 90), "job": [f"job {number}" for number in range(9)], "paid": ["no", "yes"]}
 RNG = np.random.default_rng(0)
@@ -50,29 +50,6 @@ def test_the_encoder_of_a_pipeline_is_asked_and_no_schema_means_no_line():
     model = make_pipeline(TableEncoder({"age": (18, 90)}), NoisyCentroids())
     assert DPRandomSearchCV(model, {}, n_iter=2).dry_run().columns == ("age: number from 18 to 90",)
     assert DPRandomSearchCV(NoisyCentroids(), {}, n_iter=2).dry_run().columns == ()
-
-
-WRONG = {
-    "whole numbers that may be missing": ("job", pd.array([1, 2] * 100, dtype="Int64"), "integers in column 'job'"),
-    "text": ("age", pd.array(["18", "90"] * 100, dtype="string"), "text in column 'age'"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_a_search_refuses_the_columns_that_a_fit_refuses_and_spends_nothing(name):
-    column, values, told = WRONG[name]
-    table = TABLE.assign(**{column: values})
-    search = DPRandomSearchCV(boosting(), {}, n_iter=2, epsilon=1.0, delta=1e-5)
-    for model in (boosting().set_params(target_epsilon=1.0, target_delta=1e-5), search):
-        with pytest.raises(TypeError, match=told):
-            model.fit(table, TABLE["paid"])
-    assert not hasattr(search, "privacy_spent_")
-
-
-def test_text_for_a_net_that_takes_numbers_is_refused_before_anything_is_spent():
-    nets = pytest.importorskip("sklearn_dpsearch.nets")
-    search = DPRandomSearchCV(nets.DPMLPClassifier(classes=["no", "yes"]), {}, n_iter=2, epsilon=1.0, delta=1e-5)
-    refuses_to_fit(search, ValueError, "X of text; numbers are needed", np.full((200, 2), "1.5"), TABLE["paid"])
 
 
 def test_the_target_need_not_be_among_the_columns():

@@ -10,15 +10,13 @@ from joblib import parallel_config
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline
 
-from sklearn_dpsearch import Doubling, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.adapters import adapter_for
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier
 from sklearn_dpsearch.privacy import Geometric, Guarantee, PrivacyError, PureDP, as_replace_one, best_of, mixture
-from sklearn_dpsearch.search.planning.families import families_of
 from sklearn_dpsearch.search.planning.space import Space
-from tests.search.toys import NoisyCentroids, RandomizedResponse, two_blobs
 
-from .toys import refuses_to_fit
+from .toys import NoisyCentroids, RandomizedResponse, refuses_to_fit, search_of, two_blobs
 
 X, y = two_blobs(400)
 SEED = 3
@@ -40,10 +38,6 @@ def mlp(**given):
 def of_families(*models):
     """A pipeline of one step, and a space of models in it."""
     return Pipeline([("model", models[0])]), {"model": list(models)}
-
-
-def families(estimator, space, calibrated=False):
-    return families_of(estimator, adapter_for(estimator), Space.of(space), 400, calibrated=calibrated)
 
 
 def planned(search):
@@ -106,29 +100,23 @@ def test_the_placeholder_in_the_pipeline_is_no_candidate():
     assert DPRandomSearchCV(estimator, space, n_iter=5, delta=1e-5).privacy_cost(400).neighboring == "zero_out"
 
 
-def test_blanked_and_changed_records_meet_under_changed_records():
-    changed = logistic(noise_multiplier=2.0, neighboring="replace_one")
-    estimator, space = of_families(logistic(noise_multiplier=2.0), changed)
-    assert DPRandomSearchCV(estimator, space, n_iter=5, delta=1e-5).privacy_cost(400).neighboring == "replace_one"
-
-
 # --- calibrated ---------------------------------------------------------------------------------------------------
 
 CALIBRATED = {
-    "random": lambda *given: DPRandomSearchCV(*given, n_iter=5, epsilon=8.0),
-    "folds": lambda *given: DPRandomSearchCV(*given, n_iter=5, epsilon=8.0, refit=True, cv=3),
-    "subset": lambda *given: DPSubsetSearchCV(*given, n_iter=5, epsilon=8.0, subset_fraction=0.4),
-    "grid": lambda *given: DPGridSearchCV(*given, epsilon=8.0, n_parts=4),
-    "threshold": lambda *given: DPThresholdSearchCV(*given, threshold=0.2, n_iter=50, epsilon=8.0),
-    "doubling": lambda *given: DPThresholdSearchCV(*given, threshold=Doubling(n_parts=4, max_rounds=3), epsilon=8.0),
+    "random": {},
+    "random, folds": {"refit": True, "cv": 3},
+    "subset": {},
+    "grid": {"selection_epsilon": None},
+    "threshold": {"threshold": 0.2, "n_iter": 50},
+    "doubling": {"round_epsilon": None},
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", CALIBRATED)
-def test_every_search_is_calibrated_over_families_and_fits(kind):
+@pytest.mark.parametrize("name", CALIBRATED)
+def test_every_search_is_calibrated_over_families_and_fits(name):
     estimator, space = of_families(RandomizedResponse(neighboring="zero_out"), NoisyCentroids(epsilon=7.0))
-    one = CALIBRATED[kind](estimator, space)
+    one = search_of(name.partition(",")[0], estimator, space, epsilon=8.0, **CALIBRATED[name])
     cost = one.privacy_cost(len(X))
     assert 7.9 < cost.epsilon <= 8.0
     assert (cost.delta, cost.neighboring) == (0.0, "replace_one")
@@ -200,15 +188,18 @@ def test_a_winner_that_goes_on_training_gets_the_noise_of_the_last_training_and_
 # --- refused ------------------------------------------------------------------------------------------------------
 
 
-def test_families_that_differ_in_nothing_but_noise_are_refused_when_it_is_calibrated():
-    estimator, space = of_families(NoisyCentroids(epsilon=0.1), NoisyCentroids(epsilon=9.0), logistic())
-    with pytest.raises(PrivacyError, match=r"vary.*model.*calibration sets"):
-        DPRandomSearchCV(estimator, space, epsilon=1.0, delta=1e-4).privacy_cost(400)
-
-
-def test_noise_of_a_family_cannot_be_searched_while_it_is_calibrated():
-    space = [{"model": [logistic()], "model__noise_multiplier": [1.0, 2.0]}, {"model": [NoisyCentroids()]}]
-    with pytest.raises(PrivacyError, match=r"vary.*noise_multiplier.*calibration sets"):
+@pytest.mark.parametrize(
+    ("space", "match"),
+    [
+        ([{"model": [NoisyCentroids(epsilon=0.1), NoisyCentroids(epsilon=9.0), logistic()]}], "model"),
+        (
+            [{"model": [logistic()], "model__noise_multiplier": [1.0, 2.0]}, {"model": [NoisyCentroids()]}],
+            "noise_multiplier",
+        ),
+    ],
+)
+def test_noise_of_families_cannot_be_searched_while_it_is_calibrated(space, match):
+    with pytest.raises(PrivacyError, match=rf"vary.*{match}.*calibration sets"):
         DPRandomSearchCV(Pipeline([("model", logistic())]), space, epsilon=1.0, delta=1e-4).privacy_cost(400)
 
 

@@ -7,30 +7,34 @@ import re
 
 import pytest
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import Geometric
 from sklearn_dpsearch.search._base import RELEASED
 
-from .toys import NoisyCentroids, doubling, two_blobs
+from .toys import NoisyCentroids, search_of, two_blobs
 
 X, y = two_blobs(120)
 OTHER_X, OTHER_Y = two_blobs(120, seed=1)
 SPACE = {"shrink": [0.0, 0.1]}
 DAY = "2026-01-31"
 SEARCHES = {
-    "random": lambda: DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3),
-    "random without a model": lambda: DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3, refit=False),
-    "all of them": lambda: DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=2, release="all"),
-    "subset": lambda: DPSubsetSearchCV(NoisyCentroids(), SPACE, n_iter=3, subset_fraction=0.3),
-    "threshold": lambda: DPThresholdSearchCV(NoisyCentroids(), SPACE, threshold=-100.0, n_iter=50),
-    "doubling": lambda: doubling(NoisyCentroids(), SPACE, lower=0.1, granularity=0.1, round_epsilon=20.0),
-    "grid": lambda: DPGridSearchCV(NoisyCentroids(), SPACE, selection_epsilon=1.0, n_parts=3),
+    "random": {},
+    "random without a model": {"refit": False},
+    "random, all": {"n_iter": 2, "release": "all"},
+    "subset": {},
+    "threshold": {"threshold": -100.0, "n_iter": 50},
+    "doubling": {"lower": 0.1, "granularity": 0.1, "round_epsilon": 20.0},
+    "grid": {},
 }
+
+
+def made(name):
+    return search_of(re.match(r"\w+", name)[0], NoisyCentroids(), SPACE, **SEARCHES[name])
 
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_the_statement_names_what_is_released_and_nothing_else(name):
-    search = SEARCHES[name]().fit(X, y)
+    search = made(name).fit(X, y)
     while not getattr(search, "found_", True):  # a coin may end it before the first run
         search.fit(X, y)
     told = search.privacy_spent_.release
@@ -41,9 +45,9 @@ def test_the_statement_names_what_is_released_and_nothing_else(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_report_is_the_same_before_the_data_and_after_any_data(name):
-    reports = {str(SEARCHES[name]().privacy_cost(len(X)).report("markdown", date=DAY))}
+    reports = {str(made(name).privacy_cost(len(X)).report("markdown", date=DAY))}
     for records, labels in ((X, y), (OTHER_X, OTHER_Y)):
-        reports.add(str(SEARCHES[name]().fit(records, labels).privacy_spent_.report("markdown", date=DAY)))
+        reports.add(str(made(name).fit(records, labels).privacy_spent_.report("markdown", date=DAY)))
     assert len(reports) == 1
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-import pickle
 import re
-from copy import copy, deepcopy
 
 import numpy as np
 import pytest
@@ -13,16 +10,8 @@ import sklearn.model_selection
 from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-    KFold,
-    PredefinedSplit,
-    RandomizedSearchCV,
-    StratifiedKFold,
-)
+from sklearn.model_selection import KFold, PredefinedSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
@@ -33,7 +22,6 @@ from sklearn_dpsearch.scoring.validation import BLIND
 from .toys import SEARCHES, NoisyCentroids, Untouchable, refuses_to_fit, search_of, some_labels, two_blobs
 
 X, y = two_blobs(300)
-NAMES = np.where(y == 1, "yes", "no")
 SPACE = {"shrink": [0.0, 0.5]}
 PUBLIC = {"X_public": X[:50].copy(), "y_public": y[:50].copy()}
 #: scikit-learn's splitters that look at labels or groups.
@@ -44,20 +32,7 @@ LOOKING = [
 ]
 
 
-def keywords_of(function):
-    return set(inspect.signature(function).parameters) - {"self"}
-
-
 # --- keywords of the constructor --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", SEARCHES)
-def test_a_search_is_still_an_estimator_with_parameters_by_name(kind):
-    search = search_of(kind, NoisyCentroids(), SPACE)
-    for made in (clone(search), copy(search), deepcopy(search), pickle.loads(pickle.dumps(search))):
-        assert repr(made) == repr(search)
-    assert "positional" not in inspect.signature(type(search)).parameters
-    assert set(search.get_params(deep=False)) == keywords_of(type(search))
 
 
 def splitters():
@@ -133,11 +108,6 @@ def test_a_generator_of_folds_that_is_used_up_is_said_to_be():
 # --- keywords of fit --------------------------------------------------------------------------------------------------
 
 
-def test_fit_of_scikit_learns_searches_takes_nothing_new():
-    for search in (GridSearchCV, RandomizedSearchCV):
-        assert keywords_of(search.fit) == {"X", "y", "params"}
-
-
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("declared", [None, PureDP(epsilon=1.0, neighboring="zero_out")])
 def test_groups_are_refused_before_any_record_is_read(kind, declared):
@@ -150,12 +120,6 @@ def test_groups_are_refused_before_any_record_is_read(kind, declared):
         some_labels(300),
         groups=np.arange(300) % 5,
     )
-
-
-def test_public_groups_make_folds_as_the_refusal_says():
-    folds = list(GroupKFold(3).split(X, groups=np.arange(300) % 7))
-    search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=2, cv=folds, random_state=0)
-    assert search.fit(X, y, groups=None).n_splits_ == 3
 
 
 class Weighed(NoisyCentroids):
@@ -255,20 +219,3 @@ def test_workers_run_under_the_callers_configuration(backend):
 
 
 # --- names of labels, inside of ensembles -----------------------------------------------------------------------------
-
-
-def searches(kind):
-    """Two searches over a model with probabilities, whose guarantee is declared."""
-    declared = PureDP(epsilon=1.0, neighboring="replace_one")
-    made = search_of(kind, LogisticRegression(), {"C": [1.0]}, guarantee=declared, scoring="accuracy")
-    return [("first", made), ("second", clone(made))]
-
-
-def test_bagging_seeds_its_searches_and_their_statements_say_that_it_voids_the_guarantee():
-    model = BaggingClassifier(searches("random")[0][1], n_estimators=2).fit(X, NAMES)
-    for part in model.estimators_:
-        assert any(
-            f"random_state={part.random_state}" in text and "voids" in text for text in part.privacy_spent_.assumptions
-        )
-    for part in VotingClassifier(searches("random")).fit(X, NAMES).estimators_:
-        assert not any("voids" in text for text in part.privacy_spent_.assumptions)

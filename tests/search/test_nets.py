@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 
 import numpy as np
 import pytest
-from joblib import parallel_config
 from scipy.stats import loguniform, randint, uniform
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -23,7 +21,7 @@ from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeura
 from sklearn_dpsearch.privacy import DPSGD, Fixed, UnknownGuaranteeError, best_of
 from sklearn_dpsearch.privacy.calibration import gaussian_target
 
-from ..nets.user_nets import Centred, Small, parameters
+from ..nets.user_nets import Small, parameters
 from .toys import refuses_to_fit
 
 #: Trainings are counted here, and candidates fail on purpose.
@@ -32,7 +30,6 @@ pytestmark = pytest.mark.usefixtures("unrehearsed")
 rng = np.random.default_rng(0)
 X = rng.normal(size=(160, 4))
 y = (X[:, 0] + 0.5 * X[:, 1] > 0).astype(int)
-FULL = os.environ.get("SKLEARN_DPSEARCH_FULL")
 TOTAL = {"epsilon": 4.0, "delta": 1e-5}
 
 
@@ -114,26 +111,6 @@ def test_a_gaussian_target_of_the_users_own_is_accounted_as_one_run():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SPACES)
-@pytest.mark.parametrize(
-    "backend",
-    [
-        "threading",
-        pytest.param("loky", marks=pytest.mark.skipif(not FULL, reason="workers take long to import torch")),
-    ],
-)
-def test_a_seed_gives_the_same_result_for_any_number_of_jobs(kind, backend):
-    found = []
-    for n_jobs in (1, 2):
-        with parallel_config(backend=backend, n_jobs=n_jobs):
-            found.append(search(kind, n_iter=Fixed(6), random_state=3).fit(X, y))
-    assert found[0].best_params_ == found[1].best_params_
-    assert found[0].best_score_ == found[1].best_score_
-    torch.testing.assert_close(*[parameters(one.best_estimator_) for one in found], rtol=1e-5, atol=2e-6)
-    np.testing.assert_array_equal(*[one.predict(X) for one in found])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", SPACES)
 @pytest.mark.parametrize("cv", [None, 2])
 def test_training_together_gives_what_training_one_by_one_gives(kind, cv, monkeypatch):
     def outcome():
@@ -162,53 +139,7 @@ def test_candidates_really_are_trained_together(monkeypatch):
     assert sizes == [7]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", SPACES)
-def test_unseeded_searches_never_repeat_whatever_the_user_seeds(kind):
-    found = set()
-    for _ in range(3):
-        torch.manual_seed(0)
-        np.random.seed(0)
-        one = search(kind, param_distributions={"max_grad_norm": [1.0]}, n_iter=Fixed(2)).fit(X, y)
-        found.add(parameters(one.best_estimator_).numpy().tobytes())
-    assert len(found) == 3
-
-
 # --- failures -----------------------------------------------------------------------------------------------------
-
-
-def diverging(module_width=3):
-    raise RuntimeError("never built")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "bad", "good"),
-    [
-        ("skorch", {"module": [diverging]}, {"module": [Small]}),
-        ("skorch", {"module": [Centred]}, {"module": [Small]}),
-        ("skorch", {"optimizer__momentum": [-1.0]}, {"optimizer__momentum": [0.3]}),
-        ("mlp", {"solver": ["adam"], "bounds_X": [([0] * 3, [1] * 3)]}, {"bounds_X": [(-2, 2)]}),
-    ],
-)
-def test_a_failing_candidate_does_not_hurt_the_others(kind, bad, good):
-    one = search(kind, param_distributions=[bad, good], n_iter=Fixed(12), random_state=0).fit(X, y)
-    assert one.best_params_ == {name: values[0] for name, values in good.items()}
-    assert one.best_score_ > 0.4
-
-
-@pytest.mark.parametrize(
-    ("kind", "space", "match"),
-    [
-        ("skorch", {"optimizer": [torch.optim.LBFGS, torch.optim.SGD]}, "LBFGS"),
-        ("skorch", {"module__widht": [3, 4]}, "module__widht"),
-        ("mlp", {"learning_rate_init": [-1.0, 0.3]}, "learning_rate_init"),
-        ("mlp", {"hidden_layer_sizes": [(0,), (3,)]}, "hidden_layer_sizes"),
-    ],
-)
-def test_candidates_that_no_data_could_train_are_errors_before_any_is_read(kind, space, match):
-    with pytest.raises(ValueError, match=match):
-        search(kind, param_distributions=space, n_iter=Fixed(12), random_state=0).fit(X, y)
 
 
 # --- nothing but the release ----------------------------------------------------------------------------------------

@@ -71,15 +71,6 @@ def counts(state=[0]):  # noqa: B006  # state of the module, on purpose
     return state[0]
 
 
-@pytest.mark.slow
-def test_each_run_starts_from_the_same_state(start):
-    def runs():
-        return [in_own_process(counts) for _ in range(3)] + [counts()]
-
-    assert privately(runs) == [1, 1, 1, 1]
-    assert counts.__defaults__ == ([0],)
-
-
 GENERATOR, OLD, PYTHON = np.random.default_rng(), np.random.RandomState(3), random.Random(3)
 
 
@@ -191,8 +182,6 @@ def test_a_run_that_crashes_is_a_failing_candidate(n_jobs, unrehearsed):
 
 
 def test_what_cannot_be_pickled_costs_nothing():
-    model = NoisyCentroids()
-    model.random_state = np.random.RandomState(0)
     search = DPRandomSearchCV(Locked(), SPACE, rehearse=False)
     refuses_to_fit(search, PrivacyError, "cannot be pickled: cannot pickle '_thread.lock'", X, y)
 

@@ -147,29 +147,6 @@ def test_candidates_are_drawn_with_replacement():
     assert len(fitted.cv_results_["params"]) == 6
 
 
-def test_users_global_generators_are_left_as_they_were():
-    np.random.seed(5)
-    search().fit(X, y)
-    first = np.random.uniform()
-    np.random.seed(5)
-    assert first == np.random.uniform()
-
-
-def test_seeding_the_global_generator_does_not_repeat_the_noise():
-    class Global(NoisyCentroids):
-        def fit(self, X, y):
-            super().fit(X, y)
-            self.centroids_ = self.centroids_ + np.random.laplace(size=self.centroids_.shape)
-            return self
-
-    found = set()
-    for _ in range(3):
-        np.random.seed(0)
-        one = DPRandomSearchCV(Global(random_state=0), SPACE, n_iter=2, guarantee=PureDP(epsilon=1.0)).fit(X, y)
-        found.add(one.best_estimator_.centroids_.tobytes())
-    assert len(found) == 3
-
-
 def test_whatever_a_search_of_sklearn_passes_on_is_passed_on():
     class Everything(NoisyCentroids):
         pass

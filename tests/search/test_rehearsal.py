@@ -16,7 +16,7 @@ from sklearn_dpsearch.data.columns import frame_of
 from sklearn_dpsearch.ledger import PrivacyLedger
 from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import LeakingEstimatorError
-from sklearn_dpsearch.scoring import get_private_scorer, private_scorer
+from sklearn_dpsearch.scoring import get_private_scorer
 from sklearn_dpsearch.search._synthetic_records import made_up
 from sklearn_dpsearch.search.planning.checks import first_look
 
@@ -88,11 +88,6 @@ def test_categories_are_not_told():
     for label in ("0", "a secret"):
         found = pd.Series(np.where(y, label, "no"), dtype="category")
         assert first_look(model, model._strategy().kinds, ACCURACY, np.zeros((120, 2)), found, {})
-
-
-def test_a_positive_label_of_another_kind_costs_nothing(tmp_path):
-    search = DPRandomSearchCV(NoisyCentroids(), {}, scoring=private_scorer("f1", pos_label=1))
-    refused(search, X, pd.Series(np.where(y, "yes", "no"), dtype="str"), ValueError, "names .1.", tmp_path)
 
 
 @pytest.mark.parametrize("records", [np.zeros((120, 2, 3)), np.zeros(120, dtype=[("a", float), ("b", float)])])

@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 from joblib.externals.loky import get_reusable_executor
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, PrivacyLedger
+from sklearn_dpsearch import PrivacyLedger
 
-from .toys import NoisyCentroids, holds_a_release_alone, two_blobs
+from .forked import net_search
+from .toys import NoisyCentroids, holds_a_release_alone, search_of, two_blobs
 
 pytestmark = pytest.mark.processes
 
@@ -36,34 +37,20 @@ CACHES = 150_000
 #: Bytes by which the process may grow, whatever holds them: what compiled code never frees shows only here.
 PROCESS = 48 * 2**20
 X, y = two_blobs(60)
-SPACE = {"shrink": [0.0, 0.3]}
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors as Linux does")
 
 
-def of_nets(**more):
-    """A search over nets, which train as a stack."""
-    from sklearn_dpsearch.nets import DPLogisticRegression
-
-    net = DPLogisticRegression(classes=[0, 1], noise_multiplier=2.0, sample_rate=0.2, max_steps=5)
-    return DPRandomSearchCV(net, {"learning_rate_init": [0.1, 0.3]}, n_iter=3, delta=1e-5, **more)
-
-
 def one_of_each(number, folder, ledger):
     """A fit of one of the searches, each with a state on the disk now and then, or over nets."""
-    kinds = (
-        lambda **more: DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3, **more),
-        lambda **more: DPSubsetSearchCV(NoisyCentroids(), SPACE, n_iter=3, subset_fraction=0.5, **more),
-        lambda **more: DPThresholdSearchCV(NoisyCentroids(), SPACE, threshold=0.0, n_iter=3, **more),
-        lambda **more: DPGridSearchCV(NoisyCentroids(), SPACE, n_parts=4, selection_epsilon=1.0, **more),
-    )
-    more = {}
+    kind = ("random", "subset", "threshold", "grid")[number % 4]
+    of_nets = number % 20 == 9 and find_spec("torch")
+    search = net_search() if of_nets else search_of(kind, NoisyCentroids(), {"shrink": [0.0, 0.3]})
     if number % 5 == 0:
-        more["checkpoint"] = folder / f"checkpoint-{number}"
+        search.checkpoint = folder / f"checkpoint-{number}"
     if number % 40 == 7:
-        more["ledger"] = ledger
-    make = of_nets if number % 20 == 9 and find_spec("torch") else kinds[number % 4]
-    make(**more).fit(X, y)
+        search.ledger = ledger
+    search.fit(X, y)
 
 
 def taken():
@@ -86,18 +73,18 @@ def left(before, within=60.0):
     machine they are seen for a moment longer. What is still there after a minute is a leak.
     """
     end = time.monotonic() + within
-    while (more := beyond(before)) and time.monotonic() < end:
+    while True:
+        now = taken()  # idle workers of other tests may have ended meanwhile
+        more = {
+            name: value for name, value in now.items() if value != before[name] and not is_less(value, before[name])
+        }
+        if not more or time.monotonic() > end:
+            return more
         time.sleep(0.05)
-    return more
 
 
-def beyond(before):
-    """What there is more of, and what else has changed. Idle workers of other tests may have ended meanwhile."""
-    return {
-        name: value
-        for name, value in taken().items()
-        if (value > before[name] if name in ("descriptors", "threads", "children", "files") else value != before[name])
-    }
+def is_less(value, before):
+    return isinstance(value, int) and value < before
 
 
 def resident():
@@ -106,17 +93,24 @@ def resident():
 
 
 def in_a_row(folder, ledger):
-    """Fit until the time is over; how many, by how much Python's objects have grown, and the process at each tenth."""
-    number, begin = WARM_UP, time.monotonic()
-    process, start, tenths = resident(), tracemalloc.get_traced_memory()[0], []
-    while number < SEARCHES or time.monotonic() < begin + SECONDS:
+    """Fit until the time is over; how many, and by how much Python's objects and the process have grown."""
+    number, end = WARM_UP, time.monotonic() + SECONDS
+    process, start = resident(), tracemalloc.get_traced_memory()[0]
+    while number < SEARCHES or time.monotonic() < end:
         one_of_each(number, folder, ledger)
         number += 1
-        if time.monotonic() > begin + SECONDS * (len(tenths) + 1) / 10:
+        if number % 20 == 0:
             gc.collect()  # Python seldom looks for cycles where many modules are loaded
-            tenths.append(resident() - process)
     gc.collect()
-    return number - WARM_UP, tracemalloc.get_traced_memory()[0] - start, [*tenths, resident() - process]
+    return number - WARM_UP, tracemalloc.get_traced_memory()[0] - start, resident() - process
+
+
+@pytest.fixture
+def ledger(tmp_path, monkeypatch):
+    """One in the folder of a test, which also has a place for temporary files: other processes use the common one."""
+    (tmp_path / "own").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "own"))
+    return PrivacyLedger(tmp_path / "data.ledger", epsilon=1e6, delta=0.0)
 
 
 @pytest.fixture(autouse=True)
@@ -128,10 +122,7 @@ def _alone():
 
 @LINUX
 @pytest.mark.slow
-def test_searches_in_a_row_leave_nothing_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "own"))  # other processes use the common one
-    (tmp_path / "own").mkdir()
-    ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=1e6, delta=0.0)
+def test_searches_in_a_row_leave_nothing_behind(tmp_path, ledger):
     for number in range(WARM_UP):
         one_of_each(number, tmp_path, ledger)
     before = taken()
@@ -141,11 +132,10 @@ def test_searches_in_a_row_leave_nothing_behind(tmp_path, monkeypatch):
         number, objects, process = in_a_row(tmp_path, ledger)
     finally:
         tracemalloc.stop()
-    grown = ", ".join(f"{tenth / 2**20:.0f}" for tenth in process)
-    print(f"{number} searches: objects grew by {objects:,} bytes, the process by {grown} MiB; it holds {taken()}")
+    print(f"{number} searches: objects grew by {objects:,} bytes, the process by {process:,}; it holds {taken()}")
     assert not left(before)
     assert objects < CACHES + SPARE * number
-    assert process[-1] < PROCESS
+    assert process < PROCESS
     kept = set(tmp_path.glob("checkpoint-*"))
     assert all(map(holds_a_release_alone, kept))
     assert {path.name for path in set(tmp_path.iterdir()) - kept} == {"own", "data.ledger", "data.ledger.lock"}
@@ -153,10 +143,7 @@ def test_searches_in_a_row_leave_nothing_behind(tmp_path, monkeypatch):
 
 @LINUX
 @pytest.mark.slow
-def test_eight_threads_that_fit_at_once_leave_nothing_behind_either(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "own"))
-    (tmp_path / "own").mkdir()
-    ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=1e6, delta=0.0)
+def test_eight_threads_that_fit_at_once_leave_nothing_behind_either(tmp_path, ledger):
     for number in (0, 9):  # what libraries leave when they are imported is theirs
         one_of_each(number, tmp_path, ledger)
     before = taken()

@@ -7,7 +7,6 @@ import pickle
 import numpy as np
 import pytest
 from scipy.stats import binom
-from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -429,21 +428,6 @@ def test_a_net_with_a_batch_size_keeps_the_rate_of_all_records_on_parts(nets):
     final = one.best_estimator_
     assert (final.sample_rate, final.batch_size) == (0.1, None)
     assert final.privacy_guarantee() == DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=30, neighboring="zero_out")
-
-
-@pytest.mark.slow
-def test_a_warm_net_starts_where_the_winner_ended(nets):
-    """The final training does not move: the cold one stays at zero, the warm one where it started."""
-    digits, labels = load_digits(return_X_y=True)
-    still = {"learning_rate_init": lambda value, n_tune, n_final: 1e-9}
-    net = {"classes": range(10), "bounds_X": (0, 16), "noise_multiplier": 1.0, "max_epochs": 10}
-
-    def largest(warm_start):
-        one = net_search(nets, {"learning_rate_init": [2.0]}, net, warm_start=warm_start, extrapolate=still)
-        return np.abs(one.fit(digits, labels).best_estimator_.coef_).max()
-
-    assert largest(False) < 1e-4
-    assert largest(True) > 0.1
 
 
 # --- which share of the records tunes -----------------------------------------------------------------------------

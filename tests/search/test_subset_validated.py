@@ -105,13 +105,6 @@ def test_where_nothing_is_amplified_the_scores_are_free(relation):
     assert one.privacy_spent_.epsilon == search_alone.epsilon_at(0.0)
 
 
-def test_under_zero_out_an_estimator_that_is_told_its_size_is_amplified():
-    one = on_the_rest(Told(neighboring="zero_out")).fit(IDS, y)
-    assert one.privacy_spent_.bound == "Theorem 4"
-    assert {run["told_n"] for run in SEEN[:-1]} == {120}
-    assert SEEN[-1]["told_n"] == 280
-
-
 def test_a_given_noise_is_charged_for_everybody_who_is_scored():
     one = on_the_rest(score_noise=PureDP(epsilon=0.5))
     tune, scores, train = best_of(PureDP(epsilon=1.0), 5), best_of(PureDP(epsilon=0.5), 5), PureDP(epsilon=1.0)

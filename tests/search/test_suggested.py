@@ -11,14 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from sklearn_dpsearch import (
-    Doubling,
-    DPGridSearchCV,
-    DPRandomSearchCV,
-    DPSubsetSearchCV,
-    DPThresholdSearchCV,
-    search_space,
-)
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, search_space
 from sklearn_dpsearch.nets import (
     DPLinearRegression,
     DPLogisticRegression,
@@ -29,24 +22,23 @@ from sklearn_dpsearch.nets import (
 from sklearn_dpsearch.nets.estimators import layers
 from sklearn_dpsearch.privacy import Fixed, PrivacyError, PureDP
 from sklearn_dpsearch.search.planning.space import Space
-from tests.search.toys import NoisyCentroids, two_blobs
 
-from .toys import refuses_to_fit
+from .toys import SEARCHES, NoisyCentroids, refuses_to_fit, search_of, two_blobs
 
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = pytest.mark.usefixtures("unrehearsed")
 
 X, y = two_blobs(300)
 SMALL = {"sample_rate": 0.1, "max_epochs": 2, "classes": [0, 1]}
-SEARCHES = {
-    "random": lambda model: DPRandomSearchCV(model, "auto", n_iter=3, epsilon=8.0, delta=1e-4),
-    "subset": lambda model: DPSubsetSearchCV(model, "auto", n_iter=3, epsilon=8.0, delta=1e-4, subset_fraction=0.4),
-    "grid": lambda model: DPGridSearchCV(model, "auto", epsilon=8.0, delta=1e-4, n_parts=3),
-    "threshold": lambda model: DPThresholdSearchCV(model, "auto", threshold=0.1, n_iter=50, epsilon=8.0, delta=1e-4),
-    "doubling": lambda model: DPThresholdSearchCV(
-        model, "auto", threshold=Doubling(n_parts=3, max_rounds=2), epsilon=8.0, delta=1e-4
-    ),
+SETTINGS = {
+    "grid": {"selection_epsilon": None},
+    "threshold": {"threshold": 0.1, "n_iter": 50},
+    "doubling": {"round_epsilon": None, "max_rounds": 2},
 }
+
+
+def made(kind, model):
+    return search_of(kind, model, "auto", epsilon=8.0, delta=1e-4, random_state=0, **SETTINGS.get(kind, {}))
 
 
 class Centroids(NoisyCentroids):
@@ -63,18 +55,18 @@ def drawn(space, number=300):
 
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_every_search_takes_the_space_of_its_estimator(kind):
-    search = SEARCHES[kind](Centroids()).set_params(delta=None)  # all of it is pure
+    search = made(kind, Centroids()).set_params(delta=None)  # all of it is pure
     assert "'auto'" in repr(search)
     for copy in (clone(search), pickle.loads(pickle.dumps(search))):
         assert next(v for k, v in copy.get_params().items() if k.startswith("param_")) == "auto"
-    search.set_params(random_state=0).fit(X, y)  # some draws of a walk or of coins end with nothing
+    search.fit(X, y)
     assert set(search.best_params_) == {"shrink"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_nets_are_searched_around_what_they_are_set_to(kind):
-    search = SEARCHES[kind](DPMLPClassifier((8,), **SMALL)).set_params(random_state=0).fit(X, y)
+    search = made(kind, DPMLPClassifier((8,), **SMALL)).fit(X, y)
     assert search.privacy_spent_.epsilon <= 8.0
     assert {"learning_rate_factor", "hidden_layer_sizes"} <= set(search.best_params_)
 

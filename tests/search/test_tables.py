@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
@@ -10,30 +9,22 @@ from sklearn.preprocessing import MinMaxScaler
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, PrivacyError
 from sklearn_dpsearch.nets import DPLogisticRegression
-from sklearn_dpsearch.preprocessing import Schema, TableEncoder
+from sklearn_dpsearch.preprocessing import TableEncoder
 
-pd = pytest.importorskip("pandas")
-SCHEMA = Schema({"age": (20, 80), "job": ["clerk", "nurse"], "pay": ["low", "high"]})
-rng = np.random.default_rng(0)
-TABLE = pd.DataFrame({"age": rng.uniform(10, 90, 400), "job": rng.choice(["clerk", "nurse", "?"], 400), "note": "x"})
-TABLE["pay"] = np.where(TABLE["age"] > 50, "high", "low")
-TABLE.loc[::17, "age"] = np.nan
+from .tables_toys import SCHEMA, TABLE
+
+FEATURES = SCHEMA.without("pay", "price")
 
 
 def model(encoder=None):
-    encoder = TableEncoder(SCHEMA.without("pay")) if encoder is None else encoder
+    encoder = TableEncoder(FEATURES) if encoder is None else encoder
     return make_pipeline(encoder, DPLogisticRegression(classes=SCHEMA.classes("pay"), sample_rate=0.1, max_epochs=5))
 
 
-def frames():
-    yield "pandas", TABLE
-    pl = pytest.importorskip("polars")
-    yield "polars", pl.DataFrame({name: TABLE[name].to_list() for name in TABLE})
-
-
-@pytest.mark.parametrize("frame", [frame for _, frame in frames()], ids=[name for name, _ in frames()])
+@pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize("kind", [DPRandomSearchCV, pytest.param(DPSubsetSearchCV, marks=pytest.mark.slow)])
-def test_a_search_goes_from_a_table_to_labels(kind, frame):
+def test_a_search_goes_from_a_table_to_labels(kind, library):
+    frame = pytest.importorskip(library).DataFrame({name: TABLE[name].to_list() for name in TABLE})
     search = kind(
         model(), {"dplogisticregression__learning_rate_factor": [0.5, 1.0]}, n_iter=3, epsilon=8.0, delta=1e-4
     )
@@ -65,14 +56,14 @@ def test_a_step_that_may_learn_is_refused_and_pointed_to_the_schema(step):
 def test_a_dry_run_needs_no_records_where_there_is_a_schema():
     space = {"dplogisticregression__alpha": [0.0]}
     assert DPRandomSearchCV(model(), space, epsilon=8.0, delta=1e-4).dry_run().score >= 0
-    columns = make_column_transformer((TableEncoder(SCHEMA.without("pay", "age")), ["job"]), remainder="drop")
+    columns = make_column_transformer((TableEncoder(FEATURES.without("age")), ["job"]), remainder="drop")
     with pytest.raises(Exception, match=r"Found ColumnTransformer.*Give X_example and y_example"):
         DPRandomSearchCV(model(columns), space, epsilon=8.0, delta=1e-4).dry_run()
 
 
 def of_diffprivlib():
     models = pytest.importorskip("diffprivlib.models")
-    plain, short = TableEncoder(SCHEMA.without("pay")), TableEncoder(SCHEMA.without("pay"), row_norm=1.0)
+    plain, short = TableEncoder(FEATURES), TableEncoder(FEATURES, row_norm=1.0)
     yield plain, models.LogisticRegression(data_norm=plain.max_norm, fit_intercept=False)
     yield short, models.LogisticRegression(data_norm=1.0, fit_intercept=False)
     yield plain, models.GaussianNB(bounds=plain.bounds)

@@ -17,106 +17,44 @@ theirs = pytest.importorskip("sklearn.model_selection.tests.test_search")
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-UNPRICED = "the score has no known sensitivity: bounds of y, pos_label or a private scorer must be stated"
-SEVERAL = "several metrics, or a choice by a function of all scores: losers' scores never leave fit"
-ONE_ROW = "cv_results_ holds the released row alone, and no times"
-DRAWN = "candidates are drawn, so that the best point of a small grid may be missing"
-SILENT = "fits that fail, warn or print say nothing: they would tell about records, or the number of candidates"
-RELATED = "rows that hold distances to other records (a precomputed kernel) have no guarantee for one record"
-SHAPED = "records are rows of numbers or of a data frame, with a target; others are refused before anything is spent"
-LISTED = "a list becomes an array, entry by entry: its type would follow from all records"
-ONE_ANSWER = "the toy model gives one number for all records: one record would enter the score of others"
-WORDED = "refused too, in other words that say what to write instead"
-EXACT = "containers are known by exact type: a class that only looks like a data frame may do anything"
-MONITORED = "a callback that sees records or scores is refused"
-
-#: Test of scikit-learn ↦ why it cannot pass here.
-REFUSED = {
-    **dict.fromkeys(
-        (
-            "test_grid_search_pipeline_steps",
-            "test_grid_search_score_method",
-            "test_classes__property",
-            "test_grid_search_sparse_scoring",
-            "test_refit",
-            "test_gridsearch_no_predict",
-            "test_unsupported_sample_weight_scorer",
-            "test_search_cv_results_none_param",
-            "test_grid_search_correct_score_results",
-            "test_grid_search_with_multioutput_data",
-            "test_custom_run_search",
-            "test_callable_single_metric_same_as_single_string",
-            "test_callable_multimetric_error_failing_clf",
-            "test_cv_results_dtype_issue_29074",
-            "test_search_with_estimators_issue_29157",
-        ),
-        UNPRICED,
-    ),
-    **dict.fromkeys(
-        (
-            "test_refit_callable",
-            "test_refit_callable_invalid_type",
-            "test_refit_callable_multi_metric",
-            "test_unsupervised_grid_search",
-            "test_grid_search_cv_results_multimetric",
-            "test_random_search_cv_results_multimetric",
-            "test_callable_multimetric_confusion_matrix",
-            "test_callable_multimetric_same_as_list_of_strings",
-            "test_callable_multimetric_error_on_invalid_key",
-        ),
-        SEVERAL,
-    ),
-    **dict.fromkeys(
-        (
-            "test_grid_search_one_grid_point",
-            "test_grid_search_cv_results",
-            "test_random_search_cv_results",
-            "test_search_cv_results_rank_tie_breaking",
-            "test_search_cv_timing",
-            "test_grid_search_cv_splits_consistency",
-            "test_search_with_2d_array",
-        ),
-        ONE_ROW,
-    ),
-    "test_pandas_input": EXACT,
-    **dict.fromkeys(("test_grid_search", "test_grid_search_when_param_grid_includes_range"), DRAWN),
-    **dict.fromkeys(
-        (
-            "test_grid_search_failing_classifier",
-            "test_grid_search_classifier_all_fits_fail",
-            "test_callable_multimetric_clf_all_fits_fail",
-            "test_search_cv_verbose_3",
-        ),
-        SILENT,
-    ),
-    **dict.fromkeys(
-        ("test_grid_search_precomputed_kernel", "test_search_cv_pairwise_property_equivalence_of_precomputed"), RELATED
-    ),
-    "test_grid_search_no_score": SHAPED,
-    **dict.fromkeys(("test_X_as_list", "test_y_as_list"), LISTED),
-    **dict.fromkeys(
-        (
-            "test_trivial_cv_results_attr",
-            "test_pickle",
-            "test_grid_search_allows_nans",
-            "test_transform_inverse_transform_round_trip",
-        ),
-        ONE_ANSWER,
-    ),
-    **dict.fromkeys(
-        (
-            "test_grid_search_groups",
-            "test_no_refit",
-            "test_grid_search_bad_param_grid",
-            "test_empty_cv_iterator_error",
-            "test_random_search_bad_cv",
-        ),
-        WORDED,
-    ),
-    **dict.fromkeys(
-        ("test_search_callbacks_receive_sample_weight", "test_search_callbacks_with_partial_fit_failures"), MONITORED
-    ),
-}
+#: Reason ↦ tests of scikit-learn that cannot pass here, without "test_".
+REASONS = {
+    "the score has no known sensitivity: bounds of y, pos_label or a private scorer must be stated": """
+        grid_search_pipeline_steps grid_search_score_method classes__property grid_search_sparse_scoring refit
+        gridsearch_no_predict unsupported_sample_weight_scorer search_cv_results_none_param
+        grid_search_correct_score_results grid_search_with_multioutput_data custom_run_search
+        callable_single_metric_same_as_single_string callable_multimetric_error_failing_clf cv_results_dtype_issue_29074
+        search_with_estimators_issue_29157
+    """,
+    "several metrics, or a choice by a function of all scores: losers' scores never leave fit": """
+        refit_callable refit_callable_invalid_type refit_callable_multi_metric unsupervised_grid_search
+        grid_search_cv_results_multimetric random_search_cv_results_multimetric callable_multimetric_confusion_matrix
+        callable_multimetric_same_as_list_of_strings callable_multimetric_error_on_invalid_key
+    """,
+    "cv_results_ holds the released row alone, and no times": """
+        grid_search_one_grid_point grid_search_cv_results random_search_cv_results search_cv_results_rank_tie_breaking
+        search_cv_timing grid_search_cv_splits_consistency search_with_2d_array
+    """,
+    "candidates are drawn, so that the best point of a small grid may be missing":
+        "grid_search grid_search_when_param_grid_includes_range",
+    "fits that fail, warn or print say nothing: they would tell about records, or the number of candidates": """
+        grid_search_failing_classifier grid_search_classifier_all_fits_fail callable_multimetric_clf_all_fits_fail
+        search_cv_verbose_3
+    """,
+    "rows that hold distances to other records (a precomputed kernel) have no guarantee for one record":
+        "grid_search_precomputed_kernel search_cv_pairwise_property_equivalence_of_precomputed",
+    "records are rows of numbers or of a data frame, with a target; others are refused before anything is spent":
+        "grid_search_no_score",
+    "a list becomes an array, entry by entry: its type would follow from all records": "X_as_list y_as_list",
+    "the toy model gives one number for all records: one record would enter the score of others":
+        "trivial_cv_results_attr pickle grid_search_allows_nans transform_inverse_transform_round_trip",
+    "refused too, in other words that say what to write instead":
+        "grid_search_groups no_refit grid_search_bad_param_grid empty_cv_iterator_error random_search_bad_cv",
+    "containers are known by exact type: a class that only looks like a data frame may do anything": "pandas_input",
+    "a callback that sees records or scores is refused":
+        "search_callbacks_receive_sample_weight search_callbacks_with_partial_fit_failures",
+}  # fmt: skip
+REFUSED = {f"test_{name}": reason for reason, names in REASONS.items() for name in names.split()}
 
 
 def private(estimator: Any, space: Any, *, return_train_score: bool = False, **given: Any) -> DPRandomSearchCV:
