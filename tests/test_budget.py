@@ -14,21 +14,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "sklearn_dpsearch"
 CEILINGS = {
-    ".": 152,
+    ".": 180,
     "_process": 226,
     "adapters": 1_339,
     "audit": 1_119,
-    "boosting": 1_559,
+    "boosting": 1_458,
     "data": 525,
     "ledger": 573,
-    "nets": 4_552,
+    "nets": 4_503,
     "preprocessing": 787,
     "privacy": 5_423,
     "report": 851,
     "scoring": 1_098,
     "search": 5_368,
 }
-FILES = 208
+FILES = 209
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

@@ -87,7 +87,7 @@ class Problem:
             **(OF_NUMBERS if self.of_numbers else OF_CLASSES),
         )  # fmt: skip
         self.loss, self.targets, _ = self.model._loss_and_targets(table.train[table.target].to_numpy())
-        columns = self.model._columns()
+        columns = self.model._coded_columns()
         self.features = columns.features
         self.codes, self.test_codes = (columns.codes(part) for part in (table.train, table.test))
 

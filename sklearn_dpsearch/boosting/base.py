@@ -8,7 +8,7 @@ import secrets
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -27,25 +27,23 @@ from ..boosting import capacity
 from ..data.columns import names_of
 from ..data.labels import check_kind, label_kind, targets_in
 from ..data.persons import persons_in
-from ..preprocessing import ColumnShape, Schema, TableEncoder
-from ..preprocessing.schema import MOST_SHOWN
+from ..preprocessing import ColumnShape
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
-from ..privacy._types import NEIGHBORING, Neighboring
+from ..privacy._types import Neighboring
 from ..privacy.mechanisms.array_sampling import RandomBytes
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.content import up
 from .effect_curves import Round, curve
-from .features import BLOCK, CodedColumns, Feature
+from .features import BLOCK, MAX_BINS, Feature
 from .losses import Array, Loss, SoftmaxLoss
-from .noise import STATED_DELTA, TARGETS, UNIT, CalibratedModel, NoisySums, noise_scale, squared_distance
+from .noise import UNIT, NoisySums, noise_scale, squared_distance
 from .partitions import is_partitioned, partitioned
 from .public_start import ToOutputs, check_init, outputs_of
 from .random_cells import WHOLE, Partition, PartitionDraws
 from .rounds import EVERY, WAYS, PublicLine, RecordSums, TrainingRecords, between, boost, outputs_after, started
+from .table_model import STATED_DELTA, Seed, TableModel
 
-#: Accepted seeds; None: the operating system.
-Seed: TypeAlias = int | np.random.RandomState | None
 #: Arguments without effect on the noisy sums, or that the public generator shows.
 NOT_IN_SUMS = ("random_state", "noise_seed", "class_weight")
 #: Capacity that follows from the start, or a number.
@@ -66,21 +64,54 @@ FITTED = (
 
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class GradientBoosting(CalibratedModel):
-    """Gradient boosting on cells that are drawn from a schema, a public seed and what was released."""
+class GradientBoosting(TableModel):
+    """Gradient boosting on cells that are drawn from a schema, a public seed and what was released.
 
-    #: Constructor arguments on which the guarantee depends.
-    privacy_parameters: ClassVar[tuple[str, ...]] = (*TARGETS, "neighboring")
+    Parameters
+    ----------
+    prior_factor : float, default=1.25
+        Expected size of the steps ÷ their size in the first 30 rounds, as their noisy sums show it. Noisy steps are
+        shrunk towards zero in proportion: the more, the smaller the factor.
+    max_bins : int, default=128
+        Bins of each range without bins in the schema, from which the cuts of each round are drawn. A long range of
+        numbers, from 1000 on, has as many on a logarithmic scale too.
+    parts : int or "rule", default="rule"
+        Parts that a range or a list is cut into in rounds of one feature. In rounds of two, three and four features
+        each has 1 + parts ÷ 4, ÷ 10 and ÷ 16, rounded down; there are none with one part alone. "rule": 1.2·√(I ÷
+        number of features), from 8 to 128, and at most 640 ÷ number of features. I is μ times the noisy sum of the
+        Hessians at the start: about μ times the number of records of the rarer of two classes, or of all for numbers.
+    max_features_per_cell : int, default=4
+        The most features of a cell.
+    init : fitted estimator, optional
+        Model whose predictions boosting starts from: one that saw no private record, or an earlier release, whose cost
+        comes on top. It is asked for each record's own columns, at no cost, and is part of the released model. In a
+        search: ``sklearn.frozen.FrozenEstimator(model)``. Shapes and importances are without it.
+
+    Attributes
+    ----------
+    init_weights_ : (ndarray of shape (n_outputs, 1), float)
+        With ``init``: constant outputs, and the share of the way from them to its outputs at which boosting starts.
+    weight_noise_ : list of ndarray of shape (n_outputs, n_cells)
+        Standard deviation of the noise in the weights of each round, to first order, from the noisy sums: free.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the decrease of the loss by rounds with one feature, from the noisy sums: free.
+    n_iter_ : int
+        Rounds of the last fit; by rule they follow from its noisy start.
+
+    Notes
+    -----
+    Each round cuts a few columns at random places, and adds a weight to the output of each of the resulting cells: a
+    Newton step from noisy sums of scores and Hessians (:doc:`boosting </theory/boosting>`). Totally random trees:
+    Maddock et al. (2022), "Federated Boosted Decision Trees with Differential Privacy".
+    """
+
     #: Records may come as ``ChosenRows``: a search need not copy those that train.
     takes_chosen_rows = True
-    #: Persons may come as ``groups``, and records in partitions of Dask: searches hand both on.
-    takes_groups = takes_partitions = True
+    #: Records may come in partitions of Dask.
+    takes_partitions = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **CalibratedModel._parameter_constraints,
-        "schema": [Mapping],
-        "target": [None, str],
-        "neighboring": [StrOptions(set(NEIGHBORING))],
+        **TableModel._parameter_constraints,
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left"), StrOptions({RULE})],
         "learning_rate": [Interval(numbers.Real, 0, 1e6, closed="right"), StrOptions({RULE})],
         "prior_factor": [Interval(numbers.Real, 1e-6, 1e6, closed="both")],
@@ -88,21 +119,13 @@ class GradientBoosting(CalibratedModel):
         "parts": [Interval(numbers.Integral, 2, None, closed="left"), StrOptions({RULE})],
         "max_features_per_cell": [Interval(numbers.Integral, 1, None, closed="left")],
     }
-    schema: Schema | Mapping[str, Any] = field(kw_only=False)
-    target: str | None = None
-    target_epsilon: float | None = None
-    target_delta: float | None = None
-    target_mu: float | None = None
-    neighboring: Neighboring = "zero_out"
     max_iter: int | ByRule = "rule"
     learning_rate: float | ByRule = "rule"
     prior_factor: float = 1.25
-    max_bins: int = 128
+    max_bins: int = MAX_BINS
     parts: int | ByRule = "rule"
     max_features_per_cell: int = 4
     init: Any = None
-    random_state: Seed = None
-    noise_seed: Seed = None
 
     # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
 
@@ -172,32 +195,6 @@ class GradientBoosting(CalibratedModel):
         low, middle, high = (self.prior_factor * factor for factor in FACTORS)
         return [{"prior_factor": [low, middle, high] if grid else loguniform(low, high)}]
 
-    @property
-    def public_facts(self) -> dict[str, Any]:
-        """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
-        return Schema.of(self.schema).facts_of(self.target, numeric=isinstance(self, RegressorMixin))
-
-    def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
-        """Make up records that fit the schema, for a dry run; they hold nothing about real records.
-
-        Parameters
-        ----------
-        n_samples : int
-        random_state : int
-            A public seed.
-
-        Returns
-        -------
-        DataFrame of shape (n_samples, n_columns)
-            Of pandas; without it an array of objects.
-        """
-        return TableEncoder(self._features()).made_up(n_samples, random_state)
-
-    def columns_read(self) -> list[str]:
-        """One line for each column, as the schema is understood: ``age: number from 18 to 90, 17 bins``."""
-        target = [] if self.target is None else Schema.of(self.schema).only(self.target).described({}, MOST_SHOWN)
-        return [*self._columns().described(MOST_SHOWN), *(f"{line} (the target)" for line in target)]
-
     def _calibrated_mu(self, epsilon: float, delta: float) -> float:
         return calibrated_mu(epsilon, delta)
 
@@ -220,13 +217,6 @@ class GradientBoosting(CalibratedModel):
                     f"Found {name}={getattr(self, name)!r} and target={self.target!r}, for which the schema states "
                     f"{stated!r}. Leave one of them out."
                 )
-
-    def _features(self) -> Schema:
-        schema = Schema.of(self.schema)
-        return schema if self.target is None else schema.without(self.target)
-
-    def _columns(self) -> CodedColumns:
-        return CodedColumns(self._features(), int(self.max_bins))
 
     def _declared(self, name: str) -> Any:
         return self.public_facts.get(name, getattr(self, name))
@@ -281,7 +271,7 @@ class GradientBoosting(CalibratedModel):
             start = line.start(records, release, noise, start.n_records)
         information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records  # both are released
         rounds = self._rounds(information, size)
-        features = self._columns().features
+        features = self._coded_columns().features
         draws = PartitionDraws(features, rounds, self._groups(information, len(features)), public)
         scale = self._noise_scale(loss, self._releases(rounds), of_persons)
         boosted = boost(
@@ -313,7 +303,7 @@ class GradientBoosting(CalibratedModel):
         check_consistent_length(X, y)
         persons = None if groups is None else persons_in(groups, len(y))
         loss, targets, blank = self._loss_and_targets(y)
-        codes = self._columns().codes(X)
+        codes = self._coded_columns().codes(X)
         initial = None if self.init is None else self._init_outputs(X, codes.shape[1], fitting=True)
         return TrainingRecords(codes, targets, loss, persons, initial, blank)
 
@@ -360,7 +350,7 @@ class GradientBoosting(CalibratedModel):
     def _staged_outputs(self, X: Any) -> Iterator[Array]:
         """Outputs after each round, shape (n_outputs, n_samples): one array, changed from round to round."""
         check_is_fitted(self, "weights_")
-        codes = self._columns().codes(X)
+        codes = self._coded_columns().codes(X)
         partitions = [Partition(*one) for one in self.partitions_]
         staged = outputs_after(partitions, self.weights_, codes, self._init_outputs(X, codes.shape[1]))
         next(staged)  # the start alone is no round
@@ -369,7 +359,7 @@ class GradientBoosting(CalibratedModel):
     def _outputs(self, X: Any) -> Array:
         """Outputs of the model, shape (n_outputs, n_samples)."""
         check_is_fitted(self, "weights_")
-        codes = self._columns().codes(X)
+        codes = self._coded_columns().codes(X)
         partitions = [Partition(*one) for one in self.partitions_]
         outputs = self._init_outputs(X, codes.shape[1])
         for start in range(0, codes.shape[1], BLOCK):
@@ -406,7 +396,7 @@ class GradientBoosting(CalibratedModel):
             a date have shapes of their own: ``since_month`` … The noise is that of all sums, to first order.
         """
         check_is_fitted(self, "weights_")
-        coded, schema = self._columns(), self._features()
+        coded, schema = self._coded_columns(), self._features()
         wanted = list(schema) if columns is None else list(schema.only(*columns))
         rounds = [
             Round(Partition(*one), *found)

@@ -19,6 +19,8 @@ from ..preprocessing.ranges import AUTO, ENCODER, LOG, NumberRange, Range
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 #: Numbers over a range at least this long are amounts, most of them small: cuts also come from a logarithmic scale.
 WIDE = 1000
+#: Bins of each range without bins in the schema, unless another number is given.
+MAX_BINS = 128
 #: Records coded at once.
 BLOCK = 2**14
 #: Places within a bin at which a curve is computed: its edge, and just below the next one.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import numbers
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,21 +15,19 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from ..._docstrings import documented
 from ...boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from ...boosting.base import GradientBoosting
 from ...boosting.estimators import log_chances
-from ...boosting.noise import STATED_DELTA, TARGETS, CalibratedModel
+from ...boosting.table_model import STATED_DELTA, TableModel
 from ...data.labels import ClassWeights
 from ...data.persons import number_of_persons, persons_in
-from ...preprocessing import Schema
 from ...privacy import Guarantee, calibrate, compose
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ..estimators import cost
-from ..randomness import Seed
 from .base import PLACES
-from .docstrings import documented
 from .frame_estimators import DPTabularClassifier, DPTabularRegressor, FrameNet
 from .table_base import RATE, LogitClassifier
 from .table_records import Array, Given
@@ -45,15 +43,11 @@ FITTED = ("net_", "boosting_", "net_weight_", "privacy_spent_", "classes_", "n_f
 
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class TabularEnsemble(CalibratedModel):
+class TabularEnsemble(TableModel):
     """Two private models of one table, and the composition of their guarantees.
 
     Parameters
     ----------
-    schema : Schema or dict
-        Columns by name, as ``TableEncoder`` takes them. It is public knowledge.
-    target : str, optional
-        Column of the schema that is predicted, and no feature. The schema then states ``classes``, or ``bounds_y``.
     target_epsilon, target_delta : float, optional
         Guarantee of one fit, to which both models are calibrated.
     target_mu : float, optional
@@ -77,10 +71,6 @@ class TabularEnsemble(CalibratedModel):
         Weight of the net in the mean.
     privacy_spent_ : PrivacySpent
         Cost of both models together.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        The schema's columns without the target; only after ``fit`` on a data frame.
 
     Notes
     -----
@@ -90,14 +80,8 @@ class TabularEnsemble(CalibratedModel):
     from noise; but at least 1/10. n is the number of records. Weights are free.
     """
 
-    #: Persons may come as ``groups``: a search hands them on.
-    takes_groups = True
-    #: Constructor arguments on which the guarantee depends.
-    privacy_parameters: ClassVar[tuple[str, ...]] = (*TARGETS, "neighboring")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **CalibratedModel._parameter_constraints,
-        "schema": [Mapping],
-        "target": [None, str],
+        **TableModel._parameter_constraints,
         "batch_size": [None, Interval(numbers.Real, 0, None, closed="neither")],
         "classes": ["array-like", None],
         "class_weight": [dict, None],
@@ -108,15 +92,7 @@ class TabularEnsemble(CalibratedModel):
     _facts: ClassVar[tuple[str, ...]]
     _of_net: ClassVar[dict[str, Any]] = {"sample_rate": RATE}
 
-    schema: Schema | Mapping[str, Any] = field(kw_only=False)
-    target: str | None = None
-    target_epsilon: float | None = None
-    target_delta: float | None = None
-    target_mu: float | None = None
     batch_size: float | None = None
-    neighboring: Neighboring = "zero_out"
-    random_state: Seed = None
-    noise_seed: Seed = None
 
     @property
     def privacy_spent_(self) -> PrivacySpent:
@@ -165,30 +141,6 @@ class TabularEnsemble(CalibratedModel):
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
         """No parameter is worth searching: both models follow their defaults."""
         return [{}]
-
-    @property
-    def public_facts(self) -> dict[str, Any]:
-        """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
-        return self._models(1.0)[1].public_facts
-
-    def columns_read(self) -> list[str]:
-        """One line for each column, as boosting reads it: ``age: number from 18 to 90, 72 bins``."""
-        return self._models(1.0)[1].columns_read()
-
-    def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
-        """Make up records that fit the schema, for a dry run; they hold nothing about real records.
-
-        Parameters
-        ----------
-        n_samples : int
-        random_state : int
-            A public seed.
-
-        Returns
-        -------
-        DataFrame of shape (n_samples, n_columns)
-        """
-        return self._models(1.0)[1].made_up(n_samples, random_state)
 
     def _calibrated_mu(self, epsilon: float, delta: float) -> float:
         return calibrate(functools.cache(self._guarantee), epsilon, delta)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..._docstrings import documented
 from ...preprocessing import ColumnShape, Schema
 from ...preprocessing.schema import MOST_SHOWN
 from ..estimators import layers
-from .docstrings import documented
 from .layers import HiddenLayerSizes
 from .table_base import TableClassifier, TableNet, TableRegressor
 from .table_records import FrameRecords

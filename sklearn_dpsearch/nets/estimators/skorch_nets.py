@@ -11,10 +11,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
+from ..._docstrings import documented
 from ...data.columns import array_of
 from ..engines import losses
 from ..records import label_targets
-from .docstrings import documented
 from .input_records import array
 from .skorch_base import SkorchNet, with_shared_arguments
 
