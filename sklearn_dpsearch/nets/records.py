@@ -19,14 +19,12 @@ from .._process import generators_kept
 from ..data.labels import as_array, check_kind, class_codes, label_kind
 from ..data.rows import ChosenRows
 from ..errors import TrainingError
-from ..privacy._checks import cached_property
-from .engines import rounding
 from .named_tensors import Inputs, each, names_of, tensors_of
 from .randomness import Seed, reading_coins
 from .sampling import RecordsOfPersons
 
 CPU = torch.device("cpu")
-#: Records at once whose norms are computed, or that are read for a digest: few enough for a cache.
+#: Records at once that are read for a digest: few enough for a cache.
 BLOCK = 1024
 #: Least bytes of an array in a file whose rows stay there. A smaller array is read once, which makes training faster:
 #: on a CPU by up to a quarter (``examples/benchmarks/large_data.py --speed``), elsewhere by more.
@@ -89,11 +87,6 @@ class Records(ABC):
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
         """Inputs and targets of some records, shapes (*places.shape, ...); any finite ones in places without one."""
 
-    @property
-    def norms(self) -> torch.Tensor | None:
-        """Norms of the inputs, if known: a factor of every gradient of a first linear layer."""
-        return None
-
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions about the source of the records, as plain sentences."""
         return ()
@@ -129,12 +122,6 @@ class Records(ABC):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HeldRecords(Records):
     """Records on the device."""
-
-    @cached_property
-    def norms(self) -> torch.Tensor | None:
-        if isinstance(self.inputs, dict):
-            return None
-        return torch.cat([rounding.norms_of([rows.flatten(1)])[0] for rows in self.inputs.split(BLOCK)])
 
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
         known = places.clamp(max=max(len(self) - 1, 0))
@@ -202,9 +189,6 @@ def converted(
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MappedRecords(Records):
     """Records in a file, with one batch at a time in memory. Results equal those of records in memory.
-
-    Norms are not kept (``norms`` is None): after a change of the file they would belong to other records, and the new
-    records would not be clipped.
 
     Parameters
     ----------

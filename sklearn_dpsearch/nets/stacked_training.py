@@ -188,12 +188,10 @@ class Stack:
     def _add(self, chunk: torch.Tensor) -> None:
         """Add the clipped gradients of a chunk of each net's batch, shape (M, width)."""
         bounds = (chunk < len(self.records)) * self.norms  # 0 in a row without a record: nothing is added
-        known = self.records.norms if self.engine.wants_norms and len(self.records) else None
-        norms = None if known is None else torch.take(known, chunk.clamp(max=len(known) - 1))
         inputs, targets = self.records.take(chunk)
         if self.records.lacking:
             bounds, targets = bounds * (targets >= 0), targets.clamp(min=0)
-        self.engine.add_clipped(inputs, targets, bounds, norms)
+        self.engine.add_clipped(inputs, targets, bounds)
 
     def _finish(self, t: int) -> None:
         """Take nets out that have taken all their steps."""

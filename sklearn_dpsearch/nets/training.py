@@ -12,7 +12,6 @@ from torch import nn
 from .._process import Stage, contained
 from ..errors import TrainingError
 from .engines import engine_choice, rounding
-from .engines.base import Engine
 from .engines.per_sample import OpacusEngine
 from .named_tensors import name_of
 from .randomness import global_torch_seed
@@ -40,23 +39,18 @@ def train(
         For tokens that an embedding has no row for.
     """
     with exactly(records.device):
-        engine, notes = _engine(task, records)
+        way = _way(task, records)
+        engine = way.engine(task.module, task.criterion, records.device)
         # Seeded for dropout.
         with records.opened(task.seed) as opened, global_torch_seed(task.seed), _tokens_explained(task.module):
             Stack([task], engine, opened, max_physical_batch, tell).run()
-    task.notes[:] = (*notes, *records.assumptions())
+    task.notes[:] = (*way.assumptions, *records.assumptions())
 
 
 def _way(task: TrainingTask, records: Records) -> engine_choice.Way:
-    return engine_choice.choose(task.module, task.criterion, records.inputs, records.targets)
-
-
-def _engine(task: TrainingTask, records: Records) -> tuple[Engine, tuple[str, ...]]:
-    """Engine for one net, and what it takes on trust."""
     if task.engine == "opacus":
-        return OpacusEngine(task.module, task.criterion, records.device), ()
-    way = _way(task, records)
-    return way.engine(task.module, task.criterion, records.device), way.assumptions
+        return engine_choice.Way(OpacusEngine)
+    return engine_choice.choose(task.module, task.criterion, records.inputs, records.targets)
 
 
 @contextlib.contextmanager
@@ -145,7 +139,7 @@ def _most_in_cache(task: TrainingTask, size: int, device: torch.device) -> float
 def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
     """Key of a stack: equal for nets that can be stepped as one; None for a net that is trained alone."""
     key = None
-    if not records.stacks or task.engine != "auto":
+    if not records.stacks:
         return None
     with contained():  # this net will fail, alone
         structure = _way(task, records).stack_key

@@ -265,20 +265,6 @@ MUTANTS = {
             "nets/estimators/test_class_weights.py::test_weights_that_are_no_constants_are_refused_before_data_is_read",
         ),
     ),
-    "norms of a file that was": Mutant(
-        mistake="Norms of records in a file are kept: of a record that grows meanwhile nothing is clipped.",
-        file="nets/records.py",
-        old="    def are(self, other: Records) -> bool:\n        same = ",
-        new=(
-            "    @property\n    def norms(self):\n"
-            "        first = self.convert(self.rows[:]).flatten(1)\n"
-            "        return vars(self).setdefault('kept', first.norm(dim=1).double() + 1e-18)\n\n"
-            "    def are(self, other: Records) -> bool:\n        same = "
-        ),
-        tests=(
-            "nets/test_memory_mapped.py::test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read",
-        ),
-    ),
     "noise alone": Mutant(
         mistake="A module without a finite gradient on single records is trained: on noise.",
         file="nets/engines/engine_choice.py",

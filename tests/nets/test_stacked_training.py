@@ -165,13 +165,3 @@ def test_layouts_hold_every_parameter_once_and_give_it_back():
     layout.write(row, other)
     torch.testing.assert_close(other.last.weight, net.last.weight, rtol=0, atol=0)
     torch.testing.assert_close(other.middle.weight.detach(), kept, rtol=0, atol=0)
-
-
-# --- tasks ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("features", [5, 256, 257, 784])
-def test_norms_of_records_are_those_of_the_rows_however_many_are_taken(features):
-    kept = records(3000, features)
-    expected = kept.inputs.double().norm(dim=1)
-    torch.testing.assert_close(kept.norms, expected, rtol=2e-6, atol=1e-15)

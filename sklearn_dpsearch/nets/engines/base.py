@@ -44,7 +44,6 @@ class Engine(ABC):
         self.template = in_training(self.template.to(device))
         self.criterion = copy.deepcopy(criterion).to(device)
         self.piece = 1  # records in a sum in single precision, see ``rounding``
-        self.wants_norms = False  # of the records
 
     @abstractmethod
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
@@ -54,9 +53,7 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def add_clipped(
-        self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
-    ) -> None:
+    def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
         """Add each net's sum of clipped gradients to the sums.
 
         Parameters
@@ -65,8 +62,6 @@ class Engine(ABC):
             M batches of B records.
         bounds : tensor of shape (M, B)
             Clipping norm of each record; 0 for a place without a record.
-        norms : tensor of shape (M, B), optional
-            Norms of the inputs by ``rounding.norms_of``, if known: records do not change.
         """
 
 
@@ -84,9 +79,7 @@ class SingleNetEngine(Engine):
         moving = self.layout.names(trained=True)
         self._sums = {name: self.layout.view(name, sums[0], sums[0]) for name in moving}
 
-    def add_clipped(
-        self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
-    ) -> None:
+    def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
         for start in range(0, targets.shape[1], self.most):
             part = slice(start, start + self.most)
             shares = self.shares(each(operator.itemgetter((0, part)), inputs), targets[0, part])

@@ -61,7 +61,6 @@ class LinearEngine(Engine):
         self.sequence: list[int | nn.Module] | None = None
         if template is None:
             self.sequence = [numbers.get(id(layer), layer) for layer in layers_of(self.template)]
-            self.wants_norms = isinstance(self.sequence[0], int)  # the first inputs are the records themselves
         for layer in self.template.modules():
             if type(layer) is nn.Linear:
                 layer.forward = functools.partial(self._watched, numbers[id(layer)])
@@ -85,15 +84,11 @@ class LinearEngine(Engine):
         present = torch.tensor([[view is not None for view in pair] for pair in self._pieces], dtype=torch.float64)
         self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
 
-    def add_clipped(
-        self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
-    ) -> None:
+    def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
         seen = self._of_graph(inputs, targets) if self.sequence is None else self._of_sequence(inputs, targets)
         seen.sort(key=operator.itemgetter(0))
         tables, slopes = [a for _, a, _ in seen], [slope for _, _, slope in seen]
-        unknown = [*tables, *slopes] if norms is None else [*tables[1:], *slopes]
-        lengths = norms_of(unknown) if norms is None else torch.cat([norms[None], norms_of(unknown)])
-        along, across = lengths.square_().chunk(2)
+        along, across = norms_of([*tables, *slopes]).square_().chunk(2)
         # |δ|²·(|a|² + 1), of all layers together: one norm per record over all of its layers.
         whole = root_of_sum(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
         finite = which_finite(whole)

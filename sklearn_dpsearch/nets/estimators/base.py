@@ -33,7 +33,7 @@ from ..records import Records
 from ..stacked_training import TrainingTask
 from ..torch_settings import device_of
 from ..training import train, train_together
-from .settings import CONSTRAINTS, LEAST_NORM, NOISE, RATES, MaxGradNorm, Settings, follows_number, rate_of, settings_of
+from .settings import CONSTRAINTS, NOISE, RATES, MaxGradNorm, Settings, follows_number, rate_of, settings_of
 
 #: First assumption of a net with ``engine="opacus"``.
 OPACUS = "{}: per-sample gradients are Opacus's (engine='opacus'); that each is of one record alone was not checked."
@@ -227,6 +227,7 @@ class DPSGDEstimator(BaseEstimator):
         rule = partial(self._step_rule.grown, max_grad_norm=norm)
         return dict.fromkeys(("learning_rate_init", "lr", "optimizer__lr"), rule)
 
+    @abstractmethod
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
         """Candidates around the current parameters, for a search with ``param_distributions="auto"``.
 
@@ -240,7 +241,6 @@ class DPSGDEstimator(BaseEstimator):
         list of dict
             Parameter name to a list of values or a distribution (docs/learn/spaces.md).
         """
-        return [self._around(grid)]
 
     def _check_arguments(self) -> None:
         """Raise for arguments that are wrong for all data."""
@@ -268,10 +268,6 @@ class DPSGDEstimator(BaseEstimator):
         """Assumptions of the guarantee that not all nets make."""
 
     @abstractmethod
-    def _around(self, grid: bool) -> dict[str, Any]:
-        """Search space: parameter name to a list of values or a distribution."""
-
-    @abstractmethod
     def _uses_sgd(self) -> bool:
         """Return whether the learning rate multiplies the noisy gradient as it is."""
 
@@ -287,31 +283,19 @@ class DPSGDEstimator(BaseEstimator):
     def _training_criterion(self) -> nn.Module:
         """Loss, summed over records."""
 
-    def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
-        """Clipping norm from public facts, for ``max_grad_norm="rule"``."""
-        raise AssertionError("refused with the arguments")
-
     @abstractmethod
-    def _decay(self, settings: Settings) -> list[float]:
-        """Factor on the step size at each step."""
-
-    @abstractmethod
-    def _step_arguments(self) -> tuple[step_size.StepSize, float, float]:
-        """Step size as given, the factor on it, and the momentum."""
-
-    @abstractmethod
-    def _bound_on_norm(self) -> float:
-        """Bound on the norm of a record, for the step size."""
+    def _step_facts(self, settings: Settings) -> step_size.StepFacts:
+        """Public facts for step sizes, and for a clipping norm by rule."""
 
     @abstractmethod
     def _update(self) -> UpdateRule:
         """Rule of the optimizer."""
 
     @abstractmethod
-    def _schedule(self, settings: Settings) -> Table:
+    def _schedule(self, settings: Settings, decay: list[float]) -> Table:
         """Hyperparameters that change from step to step."""
 
-    def _before_training(self, settings: Settings, task: TrainingTask) -> None:
+    def _before_training(self, task: TrainingTask, decay: list[float]) -> None:
         """Take notes of a training that begins."""
 
     # --- training -------------------------------------------------------------------------------------------------
@@ -321,10 +305,16 @@ class DPSGDEstimator(BaseEstimator):
     ) -> TrainingTask:
         """Training of the records that the arguments describe, after trainings with these costs."""
         expected = settings.expected_batch_size(given.units)
-        norm = settings.max_grad_norm or max(self._norm_by_rule(settings, expected), LEAST_NORM)
-        settings = replace(settings, max_grad_norm=norm)
-        self.max_grad_norm_ = norm
-        self.learning_rate_init_ = self._step_size(settings, expected)
+        facts, rule = self._step_facts(settings), self._step_rule
+        step = rule.unclipped_step(settings.noise, expected, facts)
+        self.max_grad_norm_ = norm = settings.max_grad_norm or rule.clipping_norm(step, facts)
+        if facts.given != "auto":
+            step = float(facts.given)
+        elif self._uses_sgd():
+            step = step * (1.0 - facts.momentum) / norm  # each gradient moves by 1 ÷ (1 − momentum) steps in total
+        else:
+            step = rule.adam_step(facts)
+        self.learning_rate_init_ = facts.factor * step
         task = TrainingTask(
             module=self._in_training(),
             criterion=self._training_criterion(),
@@ -336,7 +326,7 @@ class DPSGDEstimator(BaseEstimator):
             expected_batch_size=expected,
             neighboring=settings.neighboring,
             places=places,
-            schedule=self._schedule(settings),
+            schedule=self._schedule(settings, facts.decay),
             engine=getattr(self, "engine", "auto"),
             seed=sequence(),
         )
@@ -344,7 +334,7 @@ class DPSGDEstimator(BaseEstimator):
             arguments = {"class": type(self), **self.get_params(deep=False)}
             words = words_of(task.module, arguments, given, sum(len(spent.components) for spent in costs))
             task = replace(task, seed=mixed(self.noise_seed, () if is_listened_to() else words))
-        self._before_training(settings, task)
+        self._before_training(task, facts.decay)
         return task
 
     def in_places(self, places: int) -> None:
@@ -400,16 +390,6 @@ class DPSGDEstimator(BaseEstimator):
 
     def _has_progress_bar(self) -> bool:
         return False
-
-    def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
-        """Initial step size: as given, or derived from public facts."""
-        given, factor, momentum = self._step_arguments()
-        if given != "auto":
-            return factor * float(given)
-        decay, bound = self._decay(settings), self._bound_on_norm()
-        if not self._uses_sgd():
-            return factor * self._step_rule.for_adam(decay, bound)
-        return factor * self._step_rule.for_sgd(settings, expected_batch_size, decay, bound, momentum)
 
     @property
     def _step_rule(self) -> step_size.StepRule:

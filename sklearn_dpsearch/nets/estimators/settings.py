@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -38,18 +39,16 @@ class Settings:
     neighboring : {"zero_out", "replace_one"}
     batch_size : float or None
         Expected batch size as a constant; None: it follows from the number of records, which is public.
-    noise_multiplier, target_epsilon, target_delta, target_mu : float or None
+    target : mapping of str to float
+        One way to state the noise, by the names of arguments.
     """
 
     sample_rate: float
     steps: int
     max_grad_norm: float | None
     neighboring: Neighboring
-    batch_size: float | None = None
-    noise_multiplier: float | None = None
-    target_epsilon: float | None = None
-    target_delta: float | None = None
-    target_mu: float | None = None
+    batch_size: float | None
+    target: Mapping[str, float]
 
     def expected_batch_size(self, n: int) -> float:
         """Expected batch size for ``n`` records."""
@@ -62,9 +61,9 @@ class Settings:
     @cached_property
     def guarantee(self) -> Guarantee:
         """Guarantee of one training."""
-        if self.target_mu is not None:
+        if "target_mu" in self.target:
             # The target itself, not the guarantee of the noise: all candidates of a search then have equal guarantees.
-            return gaussian_target(self.target_mu, neighboring=self.neighboring)
+            return gaussian_target(self.target["target_mu"], neighboring=self.neighboring)
         return DPSGD(
             noise_multiplier=self.noise, sample_rate=self.sample_rate, steps=self.steps, neighboring=self.neighboring
         )
@@ -72,15 +71,12 @@ class Settings:
     @cached_property
     def noise(self) -> float:
         """The noise multiplier, as given or as calibrated."""
-        if self.noise_multiplier is not None:
-            return self.noise_multiplier
-        if self.target_mu is not None:
-            return noise_multiplier_under(self.target_mu, self.sample_rate, self.steps, neighboring=self.neighboring)
-        assert self.target_epsilon is not None
-        assert self.target_delta is not None
-        return noise_multiplier_for(
-            self.target_epsilon, self.target_delta, self.sample_rate, self.steps, self.neighboring
-        )
+        run, target = (self.sample_rate, self.steps), self.target
+        if "target_mu" in target:
+            return noise_multiplier_under(target["target_mu"], *run, neighboring=self.neighboring)
+        if "target_epsilon" in target:
+            return noise_multiplier_for(target["target_epsilon"], target["target_delta"], *run, self.neighboring)
+        return target["noise_multiplier"]
 
 
 @functools.lru_cache(maxsize=1024)  # the guarantee is computed before, in and after each fit
@@ -169,27 +165,22 @@ def settings_of(net: Any, n: float | None = None) -> Settings:
             "Found neighboring='add_remove' for a net: the number of records is public, as the sampling rate "
             "batch_size / n of every training tells it. Give neighboring='zero_out', at the same epsilon."
         )
+    if net.max_grad_norm != "rule" and net.max_grad_norm < LEAST_NORM:
+        raise PrivacyError(
+            f"Found max_grad_norm={net.max_grad_norm!r}; at least {LEAST_NORM:g} is needed. Single precision has few "
+            "digits for smaller norms, and would let more than this norm through. Give a larger one, or rescale the "
+            "loss."
+        )
     rate = rate_of(net, n)
     steps = int(net.max_steps) if net.max_steps is not None else max(1, round(net.max_epochs / rate))
     return Settings(
         sample_rate=rate,
         steps=steps,
-        max_grad_norm=_clipping_norm(net.max_grad_norm),
+        max_grad_norm=None if net.max_grad_norm == "rule" else float(net.max_grad_norm),
         batch_size=None if net.batch_size is None or follows_number(net) else float(net.batch_size),
         neighboring=net.neighboring,
-        **_noise(net),
+        target=_noise_target(net),
     )
-
-
-def _clipping_norm(given: MaxGradNorm) -> float | None:
-    if isinstance(given, str):
-        return None
-    if given < LEAST_NORM:
-        raise PrivacyError(
-            f"Found max_grad_norm={given!r}; at least {LEAST_NORM:g} is needed. Single precision has few digits for "
-            "smaller norms, and would let more than this norm through. Give a larger one, or rescale the loss."
-        )
-    return float(given)
 
 
 def rate_of(net: Any, n: float | None = None) -> float:
@@ -220,7 +211,7 @@ def rate_of(net: Any, n: float | None = None) -> float:
 WAYS = ({"noise_multiplier"}, {"target_epsilon", "target_delta"}, {"target_mu"})
 
 
-def _noise(net: Any) -> dict[str, float]:
+def _noise_target(net: Any) -> dict[str, float]:
     given = {name: float(getattr(net, name)) for name in NOISE if getattr(net, name) is not None}
     if set(given) not in WAYS:
         raise PrivacyError(

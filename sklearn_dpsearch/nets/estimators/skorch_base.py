@@ -31,7 +31,7 @@ from ..records import ALONE, Records
 from .base import DPSGDEstimator
 from .input_records import ForPrediction, array, check_names, is_source, records_of, single
 from .settings import Settings
-from .step_size import StepSize
+from .step_size import StepFacts, StepSize
 
 #: Arguments of all nets.
 SHARED = [one for one in fields(DPSGDEstimator) if one.init]
@@ -365,17 +365,13 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     # --- the step size ------------------------------------------------------------------------------------------------
 
-    def _step_arguments(self) -> tuple[StepSize, float, float]:
+    def _step_facts(self, settings: Settings) -> StepFacts:
+        given = vars(self).get("optimizer__lr", self.lr)
         momentum = float(self.get_params_for("optimizer").get("momentum", 0.0))
-        return vars(self).get("optimizer__lr", self.lr), self.lr_factor, momentum
-
-    def _bound_on_norm(self) -> float:
-        return step_size.bound_on_norm(self.n_features_in_)
-
-    def _decay(self, settings: Settings) -> list[float]:
-        """Shares of a derived step size: falling, unless a schedule is given."""
+        # A derived step size falls, unless a schedule is given.
         own = self.lr != "auto" or "optimizer__lr" in vars(self) or callbacks.of_kind(self.callbacks, LRScheduler)
-        return step_size.shares("constant" if own else "linear", settings.steps)
+        decay = step_size.shares("constant" if own else "linear", settings.steps)
+        return StepFacts(given, self.lr_factor, momentum, decay, step_size.bound_on_norm(self.n_features_in_))
 
     def get_params_for_optimizer(self, prefix: str, named_parameters: Any, **kwargs: Any) -> Any:
         """Return skorch's parameters, with a derived step size as a number."""
@@ -385,8 +381,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         # No step size is derived before training, when skorch makes an optimizer that is never used.
         return args, {**found, "lr": vars(self).get("learning_rate_init_", 1.0)}
 
-    def _around(self, grid: bool) -> dict[str, Any]:
-        return step_size.space("lr_factor", self.lr_factor, grid=grid)
+    def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
+        return [step_size.space("lr_factor", self.lr_factor, grid=grid)]
 
     def _uses_sgd(self) -> bool:
         return self.optimizer is torch.optim.SGD
@@ -407,11 +403,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _update(self) -> UpdateRule:
         return UpdateRule.of(self._optimizer())
 
-    def _schedule(self, settings: Settings) -> Table:
+    def _schedule(self, settings: Settings, decay: list[float]) -> Table:
         schedulers, per_epoch = callbacks.of_kind(self.callbacks, LRScheduler), max(1, round(1 / settings.sample_rate))
         if schedulers:
             return table_of(self._optimizer(), schedulers, settings.steps, per_epoch)
-        return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
+        return step_size.scheduled(self.learning_rate_init_, decay)
 
     def _has_progress_bar(self) -> bool:
         return bool(callbacks.of_kind(self.callbacks, ProgressBar))

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from scipy.stats import loguniform
 
 from ..optimizers import Table
-from .settings import Settings
+from .settings import LEAST_NORM
 
 #: A step size, or "auto" for a derived one.
 StepSize: TypeAlias = float | Literal["auto"]
@@ -25,6 +25,32 @@ Decay: TypeAlias = Literal["linear", "constant"]
 
 #: Multiples of the step size's factor in a search: drawn log-uniformly between the ends, or all three in a grid.
 FACTORS = (0.8, 1.0, 1.25)
+
+
+class StepFacts(NamedTuple):
+    """Public facts from which the step sizes of a training follow.
+
+    Parameters
+    ----------
+    given : float or "auto"
+        Initial step size; "auto": derived.
+    factor : float
+        Factor on it.
+    momentum : float
+    decay : list of float
+        Factor on the step size at each step.
+    bound : float
+        Bound on the norm of a record.
+    gradient : float
+        Norm of a long record's gradient for a residual of norm 1, for a clipping norm by rule.
+    """
+
+    given: StepSize
+    factor: float
+    momentum: float
+    decay: list[float]
+    bound: float
+    gradient: float = math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,51 +88,28 @@ class StepRule:
     shortest_path: float
     dense: float
 
-    def noise_allowed(self, bound: float) -> float:
-        """Standard deviation of the noise in each weight at the end."""
-        return self.noise / math.sqrt(bound)
-
-    def unclipped(self, settings: Settings, expected_batch_size: float, decay: Sequence[float], bound: float) -> float:
+    def unclipped_step(self, noise_in_sum: float, expected_batch_size: float, facts: StepFacts) -> float:
         """Initial step size of SGD for clipping norm 1, without momentum.
 
         Parameters
         ----------
-        settings : Settings
+        noise_in_sum : float
+            Noise multiplier.
         expected_batch_size : float
-        decay : sequence of float
-            Factor on the step size at each step.
-        bound : float
-            Bound on the norm of a record.
+        facts : StepFacts
         """
-        per_step = settings.noise * math.hypot(*decay) / expected_batch_size  # noise in a weight for a step size of 1
-        return min(self.noise_allowed(bound) / per_step, self.reach / bound, self.longest)
+        per_step = noise_in_sum * math.hypot(*facts.decay) / expected_batch_size  # in a weight, for a step size of 1
+        allowed = self.noise / math.sqrt(facts.bound)  # in each weight at the end
+        return min(allowed / per_step, self.reach / facts.bound, self.longest)
 
-    def for_sgd(
-        self, settings: Settings, expected_batch_size: float, decay: Sequence[float], bound: float, momentum: float
-    ) -> float:
-        """Initial step size of SGD, as ``unclipped`` for the clipping norm of the settings, which is known.
-
-        Momentum: in total, each gradient moves the weights by 1 ÷ (1 − momentum) steps.
-        """
-        assert settings.max_grad_norm is not None
-        whole = self.unclipped(settings, expected_batch_size, decay, bound)
-        return whole * (1.0 - momentum) / settings.max_grad_norm
-
-    def for_adam(self, decay: Sequence[float], bound: float) -> float:
+    def adam_step(self, facts: StepFacts) -> float:
         """Step size of Adam: where gradients are mostly noise, each step moves a weight by about the step size."""
-        return self.noise_allowed(bound) / math.hypot(*decay)
+        return self.noise / math.sqrt(facts.bound) / math.hypot(*facts.decay)
 
-    def clipping_norm(self, gradient: float, path: float) -> float:
-        """Clipping norm by rule.
-
-        Parameters
-        ----------
-        gradient : float
-            Norm of a long record's gradient for a residual of norm 1.
-        path : float
-            Distance by which steps of clipping norm 1 move the weights in total, along a gradient of norm 1.
-        """
-        return min(self.residual * gradient, max(self.shortest_norm, path / self.shortest_path))
+    def clipping_norm(self, unclipped_step: float, facts: StepFacts) -> float:
+        """Clipping norm by rule; steps of norm 1 along one gradient move the weights by their sum."""
+        path = unclipped_step * sum(facts.decay)
+        return max(min(self.residual * facts.gradient, max(self.shortest_norm, path / self.shortest_path)), LEAST_NORM)
 
     def grown(self, rate: float, n_tune: float, n_final: float, *, max_grad_norm: float) -> float:
         """Scale a step size found on few records to many: in proportion, at most to a long step, never downwards."""

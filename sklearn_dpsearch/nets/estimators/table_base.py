@@ -28,7 +28,7 @@ from ..sampling import RecordsOfPersons
 from ..stacked_training import TrainingTask
 from .base import DPSGDEstimator
 from .settings import MaxGradNorm, Settings
-from .step_size import Decay, StepSize
+from .step_size import Decay, StepFacts, StepSize
 from .table_records import Array, ArrayRecords, Bounds, FrameRecords, Given, to_single
 
 #: Attribute for the resolved form of the records.
@@ -198,30 +198,20 @@ class TableNet(DPSGDEstimator):
 
     # --- the step size, and what it adds to the weights ---------------------------------------------------------------
 
-    def _before_training(self, settings: Settings, task: TrainingTask) -> None:
+    def _before_training(self, task: TrainingTask, decay: list[float]) -> None:
         """Add this training to the noise in the weights."""
         before, self.weight_noise_ = self.weight_noise_, None
         if before is not None and self._uses_sgd():
             # Of each mean gradient, times its step; no curvature takes it back (docs/theory/step_size.md).
             in_gradient = task.noise_multiplier * task.max_grad_norm / task.expected_batch_size
-            decay = math.hypot(*self._decay(settings))
-            added = self.learning_rate_init_ * in_gradient * decay / (1.0 - self.momentum)
+            added = self.learning_rate_init_ * in_gradient * math.hypot(*decay) / (1.0 - self.momentum)
             self.weight_noise_ = math.hypot(before, added)
 
-    def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
-        records, decay = self._form, self._decay(settings)
-        step = self._step_rule.unclipped(settings, expected_batch_size, decay, self._bound_on_norm())
+    def _step_facts(self, settings: Settings) -> StepFacts:
+        decay, records = step_size.shares(self.learning_rate, settings.steps), self._form
         gradient = records.gradient_of_residual(self.hidden_layer_sizes_, self._n_outputs())
-        return self._step_rule.clipping_norm(gradient, step * sum(decay))
-
-    def _step_arguments(self) -> tuple[StepSize, float, float]:
-        return self.learning_rate_init, self.learning_rate_factor, self.momentum
-
-    def _bound_on_norm(self) -> float:
-        return self._form.bound_on_norm()
-
-    def _decay(self, settings: Settings) -> list[float]:
-        return step_size.shares(self.learning_rate, settings.steps)
+        given, factor = self.learning_rate_init, self.learning_rate_factor
+        return StepFacts(given, factor, self.momentum, decay, records.bound_on_norm(), gradient)
 
     def _uses_sgd(self) -> bool:
         return self.solver == "sgd"
@@ -231,14 +221,14 @@ class TableNet(DPSGDEstimator):
             return UpdateRule.sgd(lr=self.learning_rate_init_, momentum=self.momentum, weight_decay=self.alpha)
         return UpdateRule.adam(lr=self.learning_rate_init_, weight_decay=self.alpha, decoupled=self.solver == "adamw")
 
-    def _schedule(self, settings: Settings) -> Table:
-        return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
+    def _schedule(self, settings: Settings, decay: list[float]) -> Table:
+        return step_size.scheduled(self.learning_rate_init_, decay)
 
-    def _around(self, grid: bool) -> dict[str, Any]:
+    def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
         # Beside bins the rule's layers have the best probabilities of equally accurate ones (docs/learn/spaces.md).
         searched = self.records_of is ArrayRecords and hasattr(self, "hidden_layer_sizes")
         own_layers = layers.space(self.hidden_layer_sizes) if searched else {}
-        return {**step_size.space("learning_rate_factor", self.learning_rate_factor, grid=grid), **own_layers}
+        return [{**step_size.space("learning_rate_factor", self.learning_rate_factor, grid=grid), **own_layers}]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

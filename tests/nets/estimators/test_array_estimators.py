@@ -496,7 +496,8 @@ def test_rate_steps_and_batch_size_are_arithmetic_on_arguments_and_the_number_of
     expected = rate.get("sample_rate", 3 / n)
     assert settings.sample_rate == one.privacy_guarantee(n).sample_rate == expected
     assert settings.steps == round(1 / expected)
-    task = one.initialize()._task(settings, SimpleNamespace(units=n), ())
+    one.initialize().n_features_in_ = 5  # as a fit notes it
+    task = one._task(settings, SimpleNamespace(units=n), ())
     assert isinstance(task.expected_batch_size, float)
     assert task.expected_batch_size == pytest.approx(rate["batch_size"], rel=1e-12)
     assert (task.steps, task.sample_rate) == (settings.steps, settings.sample_rate)
