@@ -34,14 +34,24 @@ from ..privacy._types import Neighboring
 from ..privacy.mechanisms.array_sampling import RandomBytes
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.content import up
-from .effect_curves import Round, curve
+from .effect_curves import Round, effect_curve
 from .features import BLOCK, MAX_BINS, Feature
 from .losses import Array, Loss, SoftmaxLoss
 from .noise import UNIT, NoisySums, noise_scale, squared_distance
-from .partitions import is_partitioned, partitioned
-from .public_start import ToOutputs, check_init, outputs_of
+from .partitions import is_partitioned, partitioned_records
+from .public_start import ToOutputs, check_init, init_outputs
 from .random_cells import WHOLE, Partition, PartitionDraws
-from .rounds import EVERY, WAYS, PublicLine, RecordSums, TrainingRecords, between, boost, outputs_after, started
+from .rounds import (
+    EVERY,
+    WAYS,
+    PublicLine,
+    RecordSums,
+    TrainingRecords,
+    boost,
+    outputs_on_line,
+    release_start,
+    staged_outputs,
+)
 from .table_model import STATED_DELTA, Seed, TableModel
 
 #: Arguments without effect on the noisy sums, or that the public generator shows.
@@ -210,7 +220,7 @@ class GradientBoosting(TableModel):
         if self.init is not None:
             check_init(self.init, self._method, type(self).__name__, self.neighboring)
         rounds = self._pace.most if self.max_iter == RULE else int(self.max_iter)
-        self._noise_scale(SoftmaxLoss(2), self._releases(rounds))  # no loss needs more
+        self._noise_scale(SoftmaxLoss(2), self._n_releases(rounds))  # no loss needs more
         for name, stated in facts.items():
             if getattr(self, name) is not None:
                 raise ValueError(
@@ -248,13 +258,13 @@ class GradientBoosting(TableModel):
         if y is None:
             raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
         with (
-            partitioned(self, X, y, groups)
+            partitioned_records(self, X, y, groups)
             if is_partitioned(X)
             else nullcontext(self._records(X, y, groups)) as records
         ):
             if self.target_delta is not None and self.neighboring != "add_remove":  # else their number is private
                 check_size_of_delta("target_delta", float(self.target_delta), records.n_units)
-            self._name_features(X)
+            self._note_features(X)
             in_fixed_words(type(self).__name__, partial(self._train, records))
         return self
 
@@ -264,16 +274,16 @@ class GradientBoosting(TableModel):
         scale = self._noise_scale(loss, capacity.START, of_persons)
         squared = squared_distance(loss, self.neighboring, of_persons)
         release, noise = NoisySums(loss, scale, random_bytes, squared).release, scale / UNIT
-        start = started(records, release, noise)
+        start = release_start(records, release, noise)
         line = None
         if self.init is not None:
             line = PublicLine(start.outputs)
             start = line.start(records, release, noise, start.n_records)
         information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records  # both are released
-        rounds = self._rounds(information, size)
+        rounds = self._n_rounds(information, size)
         features = self._coded_columns().features
         draws = PartitionDraws(features, rounds, self._groups(information, len(features)), public)
-        scale = self._noise_scale(loss, self._releases(rounds), of_persons)
+        scale = self._noise_scale(loss, self._n_releases(rounds), of_persons)
         boosted = boost(
             records, start, draws, NoisySums(loss, scale, random_bytes, squared).release,
             learning_rate=self._step(rounds), noise=scale / UNIT, prior_factor=float(self.prior_factor), line=line,
@@ -321,12 +331,12 @@ class GradientBoosting(TableModel):
         source: RandomBytes = np.random.RandomState(words).bytes
         return source
 
-    def _releases(self, rounds: int) -> Fraction:
+    def _n_releases(self, rounds: int) -> Fraction:
         """Number of equal releases of which a round is one, beside starts with a share of 1/START of μ² each."""
         starts, steps = (1, 0) if self.init is None else (2 + len(WAYS), rounds // EVERY)
         return Fraction((rounds + steps) * capacity.START, capacity.START - starts)
 
-    def _rounds(self, information: float, size: float) -> int:
+    def _n_rounds(self, information: float, size: float) -> int:
         by_rule = self.max_iter == RULE
         return steps_now(capacity.rounds_by_rule(information, size, self._pace) if by_rule else int(self.max_iter))
 
@@ -336,9 +346,9 @@ class GradientBoosting(TableModel):
 
     def _groups(self, information: float, n_features: int) -> Mapping[int, int]:
         parts = capacity.parts_by_rule(information, n_features) if self.parts == RULE else int(self.parts)
-        return capacity.groups_of(parts, int(self.max_features_per_cell))
+        return capacity.parts_by_cell_width(parts, int(self.max_features_per_cell))
 
-    def _name_features(self, X: Any) -> None:
+    def _note_features(self, X: Any) -> None:
         schema = self._features()
         self.n_features_in_ = len(schema)
         self.__dict__.pop("feature_names_in_", None)
@@ -352,7 +362,7 @@ class GradientBoosting(TableModel):
         check_is_fitted(self, "weights_")
         codes = self._coded_columns().codes(X)
         partitions = [Partition(*one) for one in self.partitions_]
-        staged = outputs_after(partitions, self.weights_, codes, self._init_outputs(X, codes.shape[1]))
+        staged = staged_outputs(partitions, self.weights_, codes, self._init_outputs(X, codes.shape[1]))
         next(staged)  # the start alone is no round
         yield from staged
 
@@ -364,7 +374,7 @@ class GradientBoosting(TableModel):
         outputs = self._init_outputs(X, codes.shape[1])
         for start in range(0, codes.shape[1], BLOCK):
             rows = slice(start, start + BLOCK)
-            for _ in outputs_after(partitions, self.weights_, codes[:, rows], outputs[:, rows]):
+            for _ in staged_outputs(partitions, self.weights_, codes[:, rows], outputs[:, rows]):
                 pass  # changed in place
         return outputs
 
@@ -373,8 +383,8 @@ class GradientBoosting(TableModel):
         to_outputs, n_outputs = self._from_init()
         if self.init is None:
             return np.zeros((n_outputs, n_samples))
-        found = outputs_of(self.init, self._method, X, to_outputs, n_outputs)
-        return found if fitting else between(self.init_weights_[0], found, self.init_weights_[1])
+        found = init_outputs(self.init, self._method, X, to_outputs, n_outputs)
+        return found if fitting else outputs_on_line(self.init_weights_[0], found, self.init_weights_[1])
 
     def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
         """Effects of the values of each column; with ``max_features_per_cell=1`` their sum is the whole model.
@@ -404,7 +414,7 @@ class GradientBoosting(TableModel):
         ]
         features = list(zip(coded.features, coded.values()))
         return {
-            given.name: curve(rounds, place, given, self._contrasts())
+            given.name: effect_curve(rounds, place, given, self._curves_of_outputs())
             for name in wanted
             for place, (feature, given) in enumerate(features)
             if feature.column == list(schema).index(name)
@@ -426,7 +436,7 @@ class GradientBoosting(TableModel):
         """Loss, the targets that it takes, and whether a record has none."""
 
     @abstractmethod
-    def _contrasts(self) -> Array:
+    def _curves_of_outputs(self) -> Array:
         """Curves as sums of outputs, shape (n_curves, n_outputs)."""
 
 

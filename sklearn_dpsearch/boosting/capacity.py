@@ -73,7 +73,7 @@ def parts_by_rule(information: float, n_features: int) -> int:
     return int(max(min(found, MOST_PARTS, ALL_PARTS / n_features), FEWEST_PARTS))
 
 
-def groups_of(parts: int, max_features: int) -> Mapping[int, int]:
+def parts_by_cell_width(parts: int, max_features: int) -> Mapping[int, int]:
     """Number of features of a cell ↦ parts that each of them is cut into, where these are two or more."""
     found = {1: parts, **{width: 1 + parts // share for width, share in SHARED.items()}}
     largest = {width: int((MOST_CELLS - 1) ** (1 / width)) for width in found}

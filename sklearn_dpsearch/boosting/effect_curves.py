@@ -33,7 +33,7 @@ class _Effects(NamedTuple):
     rows: Array
 
 
-def curve(rounds: Sequence[Round], place: int, given: CodedValues, contrasts: Array) -> ColumnShape:
+def effect_curve(rounds: Sequence[Round], place: int, given: CodedValues, contrasts: Array) -> ColumnShape:
     """Effects of the values of a feature: the sum of its steps in all rounds.
 
     Parameters
@@ -48,13 +48,13 @@ def curve(rounds: Sequence[Round], place: int, given: CodedValues, contrasts: Ar
     """
     nothing = np.empty((contrasts.shape[1], 0))
     found = [_Effects(nothing, nothing, np.empty((len(given.codes), 0)))]
-    found += [_steps(one, place, given) for one in rounds if place in one.partition.features]
+    found += [_effects_in_round(one, place, given) for one in rounds if place in one.partition.features]
     effects, noise, rows = (np.hstack(parts) for parts in zip(*found))
     points = CurvePoints(given.name, given.values, rows, given.weights)
     return shape_of(points, contrasts @ effects, np.sqrt(contrasts**2 @ noise**2))
 
 
-def _steps(one: Round, place: int, given: CodedValues) -> _Effects:
+def _effects_in_round(one: Round, place: int, given: CodedValues) -> _Effects:
     """Mean over the codes of the other features, all of which but the last, for missing values, count the same."""
     others, shares = np.zeros(1, np.intp), np.ones(1)
     for feature, lookup in zip(one.partition.features, one.partition.lookups):

@@ -20,7 +20,7 @@ from .base import GradientBoosting
 from .capacity import OF_CLASSES, OF_NUMBERS
 from .losses import Array, BinaryLoss, Loss, SoftmaxLoss, SquaredLoss
 from .partitions import lazy_on_partitions
-from .public_start import ToOutputs, logits_of
+from .public_start import ToOutputs, logits_from_probabilities
 
 
 @documented
@@ -76,7 +76,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     @lazy_on_partitions
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
-        return log_chances(self.decision_function(X))
+        return log_probabilities(self.decision_function(X))
 
     @lazy_on_partitions
     def predict_proba(self, X: Any) -> Array:
@@ -87,7 +87,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     @lazy_on_partitions
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each record, shape (n_samples,)."""
-        return self._labels(self.decision_function(X))
+        return self._labels_from_logits(self.decision_function(X))
 
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """Class probabilities after each round.
@@ -97,7 +97,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         ndarray of shape (n_samples, n_classes)
         """
         for outputs in self._staged_outputs(X):
-            yield np.exp(log_chances(self._logits(outputs)))
+            yield np.exp(log_probabilities(self._logits(outputs)))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Labels that are most probable after each round.
@@ -107,7 +107,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         ndarray of shape (n_samples,)
         """
         for outputs in self._staged_outputs(X):
-            yield self._labels(self._logits(outputs))
+            yield self._labels_from_logits(self._logits(outputs))
 
     def privacy_assumptions(self) -> tuple[str, ...]:
         """Assumptions of the guarantee, as plain sentences."""
@@ -133,9 +133,9 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
 
     def _from_init(self) -> tuple[ToOutputs, int]:
         known = self.classes_ if self.init is None else np.asarray(self.init.classes_)
-        return logits_of(self.classes_, known), 1 if len(self.classes_) == 2 else len(self.classes_)
+        return logits_from_probabilities(self.classes_, known), 1 if len(self.classes_) == 2 else len(self.classes_)
 
-    def _contrasts(self) -> Array:
+    def _curves_of_outputs(self) -> Array:
         n_classes = len(self.classes_)
         return np.ones((1, 1)) if n_classes == 2 else np.eye(n_classes) - 1.0 / n_classes
 
@@ -143,7 +143,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         shift = np.log(class_weights(self.class_weight, self.classes_, zero=False))
         return outputs[0] + shift[1] - shift[0] if len(outputs) == 1 else outputs.T + shift
 
-    def _labels(self, logits: Array) -> NDArray[Any]:
+    def _labels_from_logits(self, logits: Array) -> NDArray[Any]:
         places = (logits > 0).astype(np.intp) if logits.ndim == 1 else logits.argmax(axis=1)
         labels: NDArray[Any] = self.classes_[places]
         return labels
@@ -198,7 +198,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
     @lazy_on_partitions
     def predict(self, X: Any) -> Array:
         """Predicted values, shape (n_samples,), inside ``bounds_y``."""
-        return self._restored(self._outputs(X)[0])
+        return self._values_from_outputs(self._outputs(X)[0])
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Predicted values after each round.
@@ -208,11 +208,11 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         ndarray of shape (n_samples,)
         """
         for outputs in self._staged_outputs(X):
-            yield self._restored(outputs[0])
+            yield self._values_from_outputs(outputs[0])
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
-        bounds_of(self._declared("bounds_y"))
+        checked_bounds(self._declared("bounds_y"))
         if not self._scale()[1] > 0:
             raise ValueError(
                 f"Found bounds_y={self._declared('bounds_y')!r} and max_residual={self.max_residual!r}, for which "
@@ -220,25 +220,25 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
             )
 
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any], NDArray[np.bool_]]:
-        (lower, upper), (middle, unit) = bounds_of(self._declared("bounds_y")), self._scale()
+        (lower, upper), (middle, unit) = checked_bounds(self._declared("bounds_y")), self._scale()
         missing = np.isnan(y)
         return SquaredLoss(), (np.clip(np.where(missing, middle, y), lower, upper) - middle) / unit, missing
 
     def _from_init(self) -> tuple[ToOutputs, int]:
-        lower, upper = bounds_of(self._declared("bounds_y"))
+        lower, upper = checked_bounds(self._declared("bounds_y"))
         middle, unit = self._scale()
         return lambda answers: (np.clip(answers, lower, upper) - middle) / unit, 1
 
-    def _contrasts(self) -> Array:
+    def _curves_of_outputs(self) -> Array:
         return np.full((1, 1), self._scale()[1])
 
-    def _restored(self, outputs: Array) -> Array:
+    def _values_from_outputs(self, outputs: Array) -> Array:
         middle, unit = self._scale()
-        return np.clip(outputs * unit + middle, *bounds_of(self._declared("bounds_y")))
+        return np.clip(outputs * unit + middle, *checked_bounds(self._declared("bounds_y")))
 
     def _scale(self) -> tuple[float, float]:
         """Value that stands for 0, and largest residual, which stands for 1."""
-        lower, upper = bounds_of(self._declared("bounds_y"))
+        lower, upper = checked_bounds(self._declared("bounds_y"))
         return lower / 2 + upper / 2, float(self.max_residual) * (upper / 2 - lower / 2)
 
     def __sklearn_tags__(self) -> Any:
@@ -247,7 +247,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         return tags
 
 
-def log_chances(logits: Array) -> Array:
+def log_probabilities(logits: Array) -> Array:
     """Logarithms of probabilities, shape (n_samples, n_classes), from logits of classes or of the second one alone."""
     both = np.column_stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits
     found: Array = log_softmax(both, axis=1)
@@ -257,7 +257,7 @@ def log_chances(logits: Array) -> Array:
 # --- bounds of numbers ------------------------------------------------------------------------------------------------
 
 
-def bounds_of(given: Any) -> tuple[float, float]:
+def checked_bounds(given: Any) -> tuple[float, float]:
     """Public bounds of numbers.
 
     Raises

@@ -74,12 +74,12 @@ class CodedColumns:
     def __init__(self, schema: Schema, max_bins: int) -> None:
         self._schema = schema
         columns = schema.columns.values()
-        scales = [_edges(column, max_bins) if isinstance(column, Range) else [np.empty(0)] for column in columns]
+        scales = [_bin_edges(column, max_bins) if isinstance(column, Range) else [np.empty(0)] for column in columns]
         self.edges = [np.unique(np.concatenate(found)) for found in scales]
         self.features = tuple(
             feature
             for place, (column, found) in enumerate(zip(columns, scales))
-            for feature in _features(place, column, self.edges[place], found)
+            for feature in _features_of_column(place, column, self.edges[place], found)
         )
 
     def described(self, most: int) -> list[str]:
@@ -98,7 +98,7 @@ class CodedColumns:
         for start in range(0, number, BLOCK):
             rows = slice(start, start + BLOCK)
             block = [each[rows] for each in values] if chosen is None else list(chosen[rows].T)
-            for place, found in enumerate(self._coded(block)):
+            for place, found in enumerate(self._code_columns(block)):
                 codes[place, rows] = found
         return codes
 
@@ -111,15 +111,15 @@ class CodedColumns:
                 (points,) = column.curves(name, Detail())
                 yield CodedValues(name, points.values, np.arange(len(points.values)), points.weights)
 
-    def _coded(self, values: Sequence[NDArray[Any]]) -> Iterator[NDArray[np.intp]]:
+    def _code_columns(self, values: Sequence[NDArray[Any]]) -> Iterator[NDArray[np.intp]]:
         for column, edges, given in zip(self._schema.columns.values(), self.edges, values):
             if isinstance(column, Range):
-                yield from _of_range(column, edges, given)
+                yield from _codes_of_range(column, edges, given)
             elif isinstance(column, OneHot):
                 yield column.places(given)
 
 
-def _features(place: int, column: Column, edges: Array, scales: Sequence[Array]) -> Iterator[Feature]:
+def _features_of_column(place: int, column: Column, edges: Array, scales: Sequence[Array]) -> Iterator[Feature]:
     if isinstance(column, Range):
         yield Feature(place, len(edges) + 2, tuple(np.searchsorted(edges, scale) for scale in scales))
         for part in column.parts():
@@ -128,7 +128,7 @@ def _features(place: int, column: Column, edges: Array, scales: Sequence[Array])
         yield Feature(place, column.n_places)
 
 
-def _edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
+def _bin_edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
     """Inner edges of the bins, in the column's own numbers, for each of its scales."""
     if column.bins not in (ENCODER, AUTO, None):
         return [column.edges(Detail())]
@@ -142,7 +142,7 @@ def _edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
     return [np.unique(np.floor(edges) + 0.5) for edges in found] if whole else found
 
 
-def _of_range(column: Range, edges: NDArray[np.float64], given: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
+def _codes_of_range(column: Range, edges: NDArray[np.float64], given: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
     numbers = column.numbers(given)
     missing = np.isnan(numbers)
     yield np.where(missing, len(edges) + 1, np.searchsorted(edges, numbers, side="right"))

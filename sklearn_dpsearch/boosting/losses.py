@@ -35,7 +35,7 @@ def exp_of_minus(values: Array) -> Array:
     return found
 
 
-def _added(rows: Array) -> Array:
+def _sum_of_rows(rows: Array) -> Array:
     """Sum over the first axis, row by row: NumPy's own sum adds in an order that depends on the shape."""
     return functools.reduce(np.add, rows)
 
@@ -121,8 +121,8 @@ class SoftmaxLoss(Loss):
 
     def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
         chances = exp_of_minus(outputs.max(axis=0) - outputs)
-        chances /= _added(chances)
-        largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + _added(np.square(chances)))
+        chances /= _sum_of_rows(chances)
+        largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + _sum_of_rows(np.square(chances)))
         is_class = np.arange(self.n_outputs)[:, np.newaxis] == targets
         return Derivatives((is_class - chances) / largest, chances * (1.0 - chances) / largest)
 

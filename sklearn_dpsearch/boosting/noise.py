@@ -88,7 +88,7 @@ def noise_scale(
     return scale
 
 
-def whole(derivatives: Derivatives, loss: Loss) -> Array:
+def whole_numbers(derivatives: Derivatives, loss: Loss) -> Array:
     """Derivatives as whole numbers, rounded towards zero: shape (2 · n_outputs, n_samples).
 
     They are scaled to just below the unit, so that rounding in double precision leads to no longer vector.
@@ -99,7 +99,7 @@ def whole(derivatives: Derivatives, loss: Loss) -> Array:
     return np.trunc(found, out=found)
 
 
-def bounded(values: Array, loss: Loss) -> Array:
+def bounded_records(values: Array, loss: Loss) -> Array:
     """Set records to 0 that would add more than is paid for, or no number: the guarantee does not rest on the loss.
 
     Scores and Hessians are bounded apart. All sums of squares are exact, as whole numbers below 2⁵³ are.
@@ -113,8 +113,8 @@ def bounded(values: Array, loss: Loss) -> Array:
     scores, hessians = np.split(values, 2)
     if _all_fit(scores, hessians, loss):
         return values
-    fits = squares(scores) <= UNIT**2
-    fits &= squares(hessians) <= int(squared_hessians(loss) * UNIT**2)
+    fits = column_squares(scores) <= UNIT**2
+    fits &= column_squares(hessians) <= int(squared_hessians(loss) * UNIT**2)
     fits &= (hessians == CONSTANT if loss.constant_hessians else hessians >= 0.0).all(axis=0)
     if not fits.all():
         values[:, ~fits] = 0.0
@@ -137,13 +137,13 @@ def _largest_hessian(loss: Loss) -> int:
     return math.isqrt(int(squared_hessians(loss) * UNIT**2))
 
 
-def squares(values: Array) -> Array:
+def column_squares(values: Array) -> Array:
     """Squares of the norms of columns."""
     found: Array = np.einsum("ij,ij->j", values, values)
     return found
 
 
-def sums_of(values: Array, cells: NDArray[np.integer[Any]], n_cells: int) -> Array:
+def cell_sums(values: Array, cells: NDArray[np.integer[Any]], n_cells: int) -> Array:
     """Sums of whole numbers over each cell, exact in double precision: shape (len(values), n_cells)."""
     places = cells.astype(np.intp)  # once for all rows
     return np.array([np.bincount(places, row, n_cells) for row in values])
@@ -175,11 +175,11 @@ class NoisySums:
         sums : ndarray of shape (2 · n_outputs, n_cells)
             Of the whole numbers.
         """
-        noisy = release_sum("sums over cells", sums, self._squared, self._noisy)
+        noisy = release_sum("sums over cells", sums, self._squared, self._add_noise)
         scores, hessians = np.split(noisy / UNIT, 2)
         return scores, hessians * (HESSIAN_NOISE * self._loss.hessian_unit)
 
-    def _noisy(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _add_noise(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
         return sums + self._fresh(sums.size).reshape(sums.shape)
 
     def _fresh(self, size: int) -> NDArray[np.int64]:

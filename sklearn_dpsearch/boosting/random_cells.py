@@ -72,7 +72,9 @@ class PartitionDraws:
             width = min(wanted, len(self._features))
             turns = self._random_state.exponential(size=len(self._features)) / self._odds()  # the first ones are drawn
             chosen = np.argsort(turns)[:width]
-            self.drawn.append(_cut(self._features, chosen.tolist(), self._groups[wanted], self._random_state))
+            self.drawn.append(
+                _random_partition(self._features, chosen.tolist(), self._groups[wanted], self._random_state)
+            )
             yield self.drawn[-1]
 
     def see(self, gain: float) -> None:
@@ -91,17 +93,19 @@ class PartitionDraws:
         return equal if mean == 0.0 else (1.0 - BY_GAINS) + BY_GAINS / mean * roots
 
 
-def _cut(features: Sequence[Feature], chosen: Sequence[int], most: int, random_state: np.random.Generator) -> Partition:
+def _random_partition(
+    features: Sequence[Feature], chosen: Sequence[int], most: int, random_state: np.random.Generator
+) -> Partition:
     lookups, n_cells = [], 1
     for place in chosen:
-        groups = _groups(features[place], most, len(chosen) == 1, random_state)
+        groups = _random_groups(features[place], most, len(chosen) == 1, random_state)
         lookups.append(groups * n_cells)
         n_cells *= int(groups.max()) + 1
     small = np.min_scalar_type(n_cells - 1)
     return Partition(tuple(chosen), tuple(lookup.astype(small) for lookup in lookups), n_cells)
 
 
-def _groups(feature: Feature, most: int, apart: bool, random_state: np.random.Generator) -> NDArray[np.intp]:
+def _random_groups(feature: Feature, most: int, apart: bool, random_state: np.random.Generator) -> NDArray[np.intp]:
     """Group of each code, shape (feature.size,): all groups occur.
 
     Values in order are cut at random places of one scale; other values are dealt into groups of equal size. Missing

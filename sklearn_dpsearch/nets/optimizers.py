@@ -107,7 +107,7 @@ class StackedSGD(Stepper):
                 undamped = 1.0 - self.rates("dampening", t) * (momentum != 0)  # nets without momentum have none
                 self.state[0].mul_(momentum).add_(moved * undamped)
             moved = moved + self.state[0] * momentum if self.flag else self.state[0]
-        _subtract(weights, moved, self.rates("lr", t))
+        _subtract_step(weights, moved, self.rates("lr", t))
 
 
 class StackedAdam(Stepper):
@@ -126,7 +126,7 @@ class StackedAdam(Stepper):
         square.mul_(second).add_(gradients.square() * (1.0 - second))
         taken = self._before + t + 1
         scale = (square / (1.0 - second**taken)).sqrt_() + self.rates("eps", t)
-        _subtract(weights, mean / scale, rate / (1.0 - first**taken))
+        _subtract_step(weights, mean / scale, rate / (1.0 - first**taken))
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class UpdateRule:
         return self.kind, self.flag
 
 
-def check_known(kind: object, arguments: Mapping[str, Any]) -> None:
+def check_optimizer(kind: object, arguments: Mapping[str, Any]) -> None:
     """Raise for optimizers, and for their arguments, whose steps are not among those here.
 
     Raises
@@ -198,13 +198,13 @@ def stepper_for(rules: Sequence[UpdateRule], tables: Sequence[Table], device: to
     return rules[0].kind(Rates([rule.group for rule in rules], tables, device), rules[0].flag)
 
 
-def on_cpu(memory: Memory) -> Memory:
+def memory_on_cpu(memory: Memory) -> Memory:
     """Copy of the memory on the CPU, where every machine can read it."""
     found: Memory = tree_map(lambda held: held.cpu() if isinstance(held, torch.Tensor) else held, memory)
     return found
 
 
-def _subtract(weights: torch.Tensor, moved: torch.Tensor, rate: float | torch.Tensor) -> None:
+def _subtract_step(weights: torch.Tensor, moved: torch.Tensor, rate: float | torch.Tensor) -> None:
     if isinstance(rate, float):
         weights.sub_(moved, alpha=rate)
     else:
@@ -217,7 +217,7 @@ def _subtract(weights: torch.Tensor, moved: torch.Tensor, rate: float | torch.Te
 CHANGED = ("lr", "momentum", "betas")
 
 
-def table_of(optimizer: torch.optim.Optimizer, schedulers: Sequence[Any], steps: int, steps_per_epoch: int) -> Table:
+def lr_table(optimizer: torch.optim.Optimizer, schedulers: Sequence[Any], steps: int, steps_per_epoch: int) -> Table:
     """Run schedulers without training, and note their values.
 
     Parameters

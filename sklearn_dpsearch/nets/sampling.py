@@ -14,7 +14,7 @@ from ..data.persons import PersonCodes, number_of_persons, persons_in
 LEAST_RATE = 1e-9
 
 
-def most_rows(rate: float, n: int) -> int:
+def rows_per_batch(rate: float, n: int) -> int:
     """Number of rows of every batch: two standard deviations above its expected size, at most ``n``."""
     expected = rate * n
     return min(n, math.floor(expected + 2.0 * math.sqrt(expected * (1.0 - rate))) + 1)
@@ -43,8 +43,8 @@ class PoissonBatches:
 
     def __init__(self, coins: np.random.Generator, rows: np.random.Generator, rate: float, n: int) -> None:
         self._coins, self._rows, self._rate, self._n = coins, rows, float(rate), int(n)
-        self.rows = most_rows(self._rate, self._n)
-        self._ahead = self._successes(-1, 1)
+        self.rows = rows_per_batch(self._rate, self._n)
+        self._ahead = self._draw_successes(-1, 1)
 
     def draw(self, steps: int) -> np.ndarray:
         """Draw the next ``steps`` batches, shape (steps, rows): record numbers, and ``n`` in rows without a record.
@@ -54,7 +54,7 @@ class PoissonBatches:
         batches = np.full((steps, self.rows), self._n, dtype=np.int64)
         done = 0
         while done < steps:
-            step, record = self._draw_all(steps - done)
+            step, record = self._draw_samples(steps - done)
             sizes = np.bincount(step, minlength=steps - done)
             accepted = sizes <= self.rows
             kept = accepted[step]
@@ -65,19 +65,19 @@ class PoissonBatches:
             done += int(accepted.sum())
         return self._rows.permuted(batches, axis=1, out=batches)
 
-    def _draw_all(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    def _draw_samples(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
         """Draw Poisson samples of any size: step number and record number of every success, in ascending order."""
         trials = steps * self._n
         found = [self._ahead]
         while found[-1][-1] < trials:
             expected = (trials - int(found[-1][-1])) * self._rate
-            found.append(self._successes(found[-1][-1], int(expected + 4 * np.sqrt(expected)) + 8))
+            found.append(self._draw_successes(found[-1][-1], int(expected + 4 * np.sqrt(expected)) + 8))
         positions = np.concatenate(found)
         inside = int(np.searchsorted(positions, trials))
         self._ahead = positions[inside:] - trials
         return np.divmod(positions[:inside], max(self._n, 1))
 
-    def _successes(self, last: int, number: int) -> np.ndarray:
+    def _draw_successes(self, last: int, number: int) -> np.ndarray:
         """Draw the next successful trials, counted from the first trial that is not drawn yet."""
         gaps = self._coins.geometric(self._rate, number)  # once in 2**53 it gives 0: the same record twice
         return last + np.cumsum(np.maximum(gaps, 1))

@@ -22,8 +22,8 @@ from .engines.linear import LinearEngine
 from .optimizers import Memory, Table, UpdateRule, stepper_for
 from .randomness import Secrets, Seed, fill_normals
 from .records import Records
-from .sampling import PersonBatches, PoissonBatches, most_rows, padded_batches
-from .torch_settings import threads
+from .sampling import PersonBatches, PoissonBatches, padded_batches, rows_per_batch
+from .torch_settings import torch_threads
 
 #: Record numbers drawn ahead, over all nets: enough that drawing costs little, few enough to fit into memory.
 AHEAD = 2**17
@@ -86,7 +86,7 @@ class TrainingTask:
 
     def rows(self, n: int) -> int:
         """Number of rows of each batch in a training on ``n`` records, or persons."""
-        return most_rows(self.sample_rate, self.places or n)
+        return rows_per_batch(self.sample_rate, self.places or n)
 
 
 def noise_scale(task: TrainingTask, rows: int) -> float:
@@ -94,7 +94,7 @@ def noise_scale(task: TrainingTask, rows: int) -> float:
     return task.noise_multiplier * task.max_grad_norm * rounding.noise_factor(rows)
 
 
-def _batches(task: TrainingTask, own: Secrets, records: Records) -> PoissonBatches | PersonBatches:
+def _batch_source(task: TrainingTask, own: Secrets, records: Records) -> PoissonBatches | PersonBatches:
     drawn = PoissonBatches(own.coins, own.rows, task.sample_rate, task.places or records.units)
     return drawn if records.persons is None else PersonBatches(drawn, records.persons, own.turns)
 
@@ -136,14 +136,14 @@ class Stack:
         # One source of secrets per net: nets that shared batches or noise would not be independent runs, which the
         # theorems about the best of several candidates need.
         self.secrets = [Secrets(task.seed) for task in tasks]
-        self.batches = [_batches(task, own, records) for task, own in zip(tasks, self.secrets)]
+        self.batches = [_batch_source(task, own, records) for task, own in zip(tasks, self.secrets)]
         self.done = 0  # steps
         self._allocate()
 
     def run(self) -> None:
         """Take every step of every net, empty batches included."""
         # Steps of linear nets are too short for two threads, which cost much on a busy machine.
-        with threads(1) if isinstance(self.engine, LinearEngine) else contextlib.nullcontext():
+        with torch_threads(1) if isinstance(self.engine, LinearEngine) else contextlib.nullcontext():
             self._run()
 
     def _run(self) -> None:
@@ -170,12 +170,12 @@ class Stack:
         for chunk in batches.split(self.width, dim=1):
             self._add(chunk)
         if noise is not None:
-            self._let_listen(noise)
+            self._replay_release(noise)
         # By the expected batch size: the real one is secret, and would scale the noise with it.
         self.gradients.copy_(self.sums).div_(self.divisors)
         self.stepper.step(self.trained, self.gradients, t)
 
-    def _let_listen(self, noise: torch.Tensor) -> None:
+    def _replay_release(self, noise: torch.Tensor) -> None:
         """Let the listener hear the clipped sums, and answer in place of them and their noise."""
         for net, task in enumerate(self.tasks):
             declared = task.max_grad_norm * rounding.noise_factor(self.batches[net].rows)
@@ -215,20 +215,20 @@ class Stack:
         """Room for the noisy sums, and the constants of each net as columns."""
         self.gradients = torch.empty_like(self.trained)
         self.sums = torch.empty_like(self.trained, dtype=torch.float64)
-        self.norms = self._column([task.max_grad_norm for task in self.tasks]).float()
+        self.norms = self._as_column([task.max_grad_norm for task in self.tasks]).float()
         rows = [batches.rows for batches in self.batches]
         self.scales = [noise_scale(task, own) for task, own in zip(self.tasks, rows)]
-        self.divisors = self._column([task.expected_batch_size for task in self.tasks]).float()
-        self.engine.piece = min(map(rounding.piece, rows), default=1)
-        self.width, self.rows = self._chunks(max(rows, default=0))
+        self.divisors = self._as_column([task.expected_batch_size for task in self.tasks]).float()
+        self.engine.piece = min(map(rounding.records_per_piece, rows), default=1)
+        self.width, self.rows = self._chunk_width(max(rows, default=0))
         self.engine.bind(self.trained, self.frozen, self.sums)
 
-    def _chunks(self, rows: int) -> tuple[int, int]:
+    def _chunk_width(self, rows: int) -> tuple[int, int]:
         """Rows of a chunk and of a batch, the same in every step."""
         allowed = max(1, min(self.max_physical_batch // max(1, len(self.tasks)), rounding.CHUNK))
         chunks = max(1, math.ceil(rows / allowed))
         width = max(1, math.ceil(rows / chunks))
         return width, width * chunks
 
-    def _column(self, values: Sequence[float]) -> torch.Tensor:
+    def _as_column(self, values: Sequence[float]) -> torch.Tensor:
         return torch.tensor(np.asarray(values, float), device=self.device).unsqueeze(1)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 
-class WhileAnyone:
+class SharedSetting:
     """A change of a setting of the process: the first thread inside makes it, the last one undoes it.
 
     Parameters
@@ -66,13 +66,13 @@ def _to_exact_arithmetic() -> Callable[[], None]:
         return undo.pop_all().close
 
 
-_same_threads = WhileAnyone(lambda: partial(torch.set_num_threads, torch.get_num_threads()))
+_same_threads = SharedSetting(lambda: partial(torch.set_num_threads, torch.get_num_threads()))
 #: With fewer bits sums would move by more than the noise covers.
-_exact_arithmetic = WhileAnyone(_to_exact_arithmetic)
+_exact_arithmetic = SharedSetting(_to_exact_arithmetic)
 
 
 @contextlib.contextmanager
-def threads(number: int) -> Iterator[None]:
+def torch_threads(number: int) -> Iterator[None]:
     """Set the number of PyTorch's own threads: a setting of the process and, in part, of each thread."""
     with _same_threads():
         before = torch.get_num_threads()
@@ -83,7 +83,7 @@ def threads(number: int) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def device_of(name: Any) -> torch.device:
+def checked_device(name: Any) -> torch.device:
     """Torch device, checked for presence.
 
     Raises
@@ -106,7 +106,7 @@ def device_of(name: Any) -> torch.device:
 
 
 @contextlib.contextmanager
-def exactly(device: torch.device) -> Iterator[None]:
+def exact_arithmetic(device: torch.device) -> Iterator[None]:
     """Turn on gradients, full single precision and deterministic convolutions, against any setting of the user."""
     with _exact_arithmetic(), torch.enable_grad(), torch.autocast(device.type, enabled=False):
         yield

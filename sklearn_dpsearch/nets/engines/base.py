@@ -13,10 +13,10 @@ import torch
 from torch import nn
 
 from ...errors import TrainingError
-from ..named_tensors import Inputs, each
-from .layer_gradients import Share
+from ..named_tensors import Inputs, map_tensors
+from .layer_gradients import PerSampleGradients
 from .refused_modules import in_training
-from .rounding import root_of_sum
+from .rounding import norms_from_squares
 
 #: Bytes in use at once on an accelerator. On a CPU more than a few megabytes would not fit into its caches.
 MEMORY_ELSEWHERE = 2**30
@@ -39,7 +39,7 @@ class Engine(ABC):
     def __init__(
         self, module: nn.Module, criterion: nn.Module, device: torch.device, template: nn.Module | None = None
     ) -> None:
-        self.layout, self.device = Layout(module), device
+        self.layout, self.device = ParameterLayout(module), device
         self.template = copy.deepcopy(module if template is None else template)
         self.template = in_training(self.template.to(device))
         self.criterion = copy.deepcopy(criterion).to(device)
@@ -82,24 +82,24 @@ class SingleNetEngine(Engine):
     def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
         for start in range(0, targets.shape[1], self.most):
             part = slice(start, start + self.most)
-            shares = self.shares(each(operator.itemgetter((0, part)), inputs), targets[0, part])
-            found = root_of_sum(torch.stack([share.squares() for share in shares.values()]))
-            finite = which_finite(found)
+            shares = self.per_sample_gradients(map_tensors(operator.itemgetter((0, part)), inputs), targets[0, part])
+            found = norms_from_squares(torch.stack([share.squares() for share in shares.values()]))
+            finite = finite_mask(found)
             factors = clip_factors(found, bounds[0, part], finite)
             for name, share in shares.items():
                 share.add(self._sums[name], factors, finite, self.piece)
 
     @abstractmethod
-    def shares(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, Share]:
+    def per_sample_gradients(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, PerSampleGradients]:
         """Gradients of all records in each trained parameter."""
 
 
-def chunk_size(bytes_at_once: int, numbers: int, most: int) -> int:
+def records_per_chunk(bytes_at_once: int, numbers: int, most: int) -> int:
     """Records in a chunk, for this many single-precision numbers per record."""
     return max(LEAST, min(bytes_at_once // (4 * max(1, numbers)), most))
 
 
-def which_finite(norms: torch.Tensor) -> torch.Tensor | None:
+def finite_mask(norms: torch.Tensor) -> torch.Tensor | None:
     """Mask of finite norms; None if all are known to be finite. On an accelerator the mask is cheaper than asking."""
     if norms.device.type == "cpu" and math.isfinite(norms.sum().item()):
         return None
@@ -131,7 +131,7 @@ class ParameterEntry(NamedTuple):
     shape: torch.Size
 
 
-class Layout:
+class ParameterLayout:
     """Position of each parameter of a module in flat storage: trained and frozen ones apart."""
 
     def __init__(self, module: nn.Module) -> None:

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from ..engines import losses, operations
-from ..named_tensors import Inputs, each
-from .base import Engine, clip_factors, which_finite
-from .refused_modules import altered
-from .rounding import norms_of, root_of_sum
+from ..named_tensors import Inputs, map_tensors
+from .base import Engine, clip_factors, finite_mask
+from .refused_modules import is_altered
+from .rounding import norms_from_squares, row_norms
 
 aten = torch.ops.aten
 
@@ -60,7 +60,7 @@ class LinearEngine(Engine):
         #: Number of each linear layer of a sequence, and any other layer itself; None of a graph.
         self.sequence: list[int | nn.Module] | None = None
         if template is None:
-            self.sequence = [numbers.get(id(layer), layer) for layer in layers_of(self.template)]
+            self.sequence = [numbers.get(id(layer), layer) for layer in flattened_layers(self.template)]
         for layer in self.template.modules():
             if type(layer) is nn.Linear:
                 layer.forward = functools.partial(self._watched, numbers[id(layer)])
@@ -85,26 +85,30 @@ class LinearEngine(Engine):
         self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
 
     def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
-        seen = self._of_graph(inputs, targets) if self.sequence is None else self._of_sequence(inputs, targets)
+        seen = (
+            self._backpropagate_graph(inputs, targets)
+            if self.sequence is None
+            else self._backpropagate_sequence(inputs, targets)
+        )
         seen.sort(key=operator.itemgetter(0))
         tables, slopes = [a for _, a, _ in seen], [slope for _, _, slope in seen]
-        along, across = norms_of([*tables, *slopes]).square_().chunk(2)
+        along, across = row_norms([*tables, *slopes]).square_().chunk(2)
         # |δ|²·(|a|² + 1), of all layers together: one norm per record over all of its layers.
-        whole = root_of_sum(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
-        finite = which_finite(whole)
+        whole = norms_from_squares(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
+        finite = finite_mask(whole)
         factors = clip_factors(whole, bounds, finite).unsqueeze(-1)
         if finite is not None:  # a factor of 0 is not enough: 0·∞ is not a number, for all records
             tables = [torch.where(finite.unsqueeze(-1), table, 0.0) for table in tables]
             slopes = [torch.where(finite.unsqueeze(-1), slope, 0.0) for slope in slopes]
         self._add([slope * factors for slope in slopes], tables)
 
-    def _of_sequence(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[Seen]:
+    def _backpropagate_sequence(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[Seen]:
         """Back-propagate through the layers of a sequence."""
         assert self.sequence is not None
         seen = [inputs]
         for layer in self.sequence:
-            seen.append(self._affine(layer, seen[-1]) if isinstance(layer, int) else layer.forward(seen[-1]))
-        slope = losses.slope(self.criterion, seen[-1].flatten(0, 1), targets.flatten(0, 1)).view_as(seen[-1])
+            seen.append(self._affine_map(layer, seen[-1]) if isinstance(layer, int) else layer.forward(seen[-1]))
+        slope = losses.loss_gradient(self.criterion, seen[-1].flatten(0, 1), targets.flatten(0, 1)).view_as(seen[-1])
         found = []
         first = next(k for k, layer in enumerate(self.sequence) if isinstance(layer, int))
         for k in range(len(self.sequence) - 1, first - 1, -1):  # before the first linear layer nothing is trained
@@ -117,19 +121,19 @@ class LinearEngine(Engine):
                 slope = torch.bmm(slope, self._weights[layer])
         return found
 
-    def _of_graph(self, inputs: Inputs, targets: torch.Tensor) -> list[Seen]:
+    def _backpropagate_graph(self, inputs: Inputs, targets: torch.Tensor) -> list[Seen]:
         """Run the graph, and back-propagate by autograd."""
         self._nets = len(targets)
         self._seen: list[Seen] = []
-        outputs = self.template(each(lambda rows: rows.flatten(0, 1), inputs))
+        outputs = self.template(map_tensors(lambda rows: rows.flatten(0, 1), inputs))
         seen, self._seen = self._seen, []
-        slope = losses.slope(self.criterion, outputs.detach(), targets.flatten(0, 1))
+        slope = losses.loss_gradient(self.criterion, outputs.detach(), targets.flatten(0, 1))
         slopes = torch.autograd.grad(outputs, [after for _, _, after in seen], slope, materialize_grads=True)
         return [(i, a, slope) for (i, a, _), slope in zip(seen, slopes)]
 
     def _watched(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
         stacked = inputs.reshape(self._nets, len(inputs) // self._nets, -1)
-        outputs = self._affine(i, stacked)
+        outputs = self._affine_map(i, stacked)
         if not outputs.requires_grad:
             outputs.requires_grad_()
         self._seen.append((i, stacked.detach(), outputs))
@@ -149,7 +153,7 @@ class LinearEngine(Engine):
                     torch.sum(slope, -2, out=bias)
             self._all.add_(self._piece_of_all)
 
-    def _affine(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
+    def _affine_map(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
         """Layer number ``i`` of every net, on inputs of shape (M, B, in)."""
         turned, bias = self._turned[i], self._biases[i]
         return torch.bmm(inputs, turned) if bias is None else torch.baddbmm(bias, inputs, turned)
@@ -158,26 +162,26 @@ class LinearEngine(Engine):
 # --- sequences --------------------------------------------------------------------------------------------------------
 
 
-def structure(module: nn.Module) -> Hashable | None:
+def sequence_structure(module: nn.Module) -> Hashable | None:
     """Structure of a sequence, all but its parameters; None for another module.
 
     Modules of equal structure differ in their parameters alone.
     """
     known = (nn.Sequential, nn.Linear, *ELEMENTWISE)
-    if not all(type(layer) in known and not altered(layer) for layer in module.modules()):
+    if not all(type(layer) in known and not is_altered(layer) for layer in module.modules()):
         return None
-    layers = layers_of(module)
+    layers = flattened_layers(module)
     own = [p for layer in layers for p in layer.parameters()]
     if not own or len({id(p) for p in own}) < len(own) or any(p.dtype is not torch.float32 for p in own):
         return None  # no parameters, used twice, or of another type
     return tuple(
-        (operations.signature_of(layer), *((tuple(p.shape), p.requires_grad) for p in layer.parameters()))
+        (operations.layer_signature(layer), *((tuple(p.shape), p.requires_grad) for p in layer.parameters()))
         for layer in layers
     )
 
 
-def layers_of(module: nn.Module) -> list[nn.Module]:
+def flattened_layers(module: nn.Module) -> list[nn.Module]:
     """Layers in order, with nested sequences flattened."""
     if type(module) is nn.Sequential:
-        return [part for child in module for part in layers_of(child)]
+        return [part for child in module for part in flattened_layers(child)]
     return [module]

@@ -14,7 +14,7 @@ from ...privacy import LeakingEstimatorError
 
 def has_frozen_statistics(layer: nn.Module) -> bool:
     """Return whether a layer is batch normalisation in evaluation mode: a fixed map of each record alone."""
-    fixed = type(layer) in BATCH_NORMS and not layer.training and not altered(layer)
+    fixed = type(layer) in BATCH_NORMS and not layer.training and not is_altered(layer)
     return fixed and all(isinstance(getattr(layer, name), torch.Tensor) for name in ("running_mean", "running_var"))
 
 
@@ -64,7 +64,7 @@ KINDS: tuple[tuple[Callable[[nn.Module], bool], str, str], ...] = (
 )
 
 
-def refuse(module: nn.Module) -> None:
+def refuse_module(module: nn.Module) -> None:
     """Raise for a module or a criterion that can never be trained privately.
 
     Raises
@@ -90,7 +90,7 @@ def refuse(module: nn.Module) -> None:
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
-def altered(layer: nn.Module) -> bool:
+def is_altered(layer: nn.Module) -> bool:
     """Return whether a layer may do something else than its type says.
 
     It may have hooks, or methods other than PyTorch's, of its own or put into its class.

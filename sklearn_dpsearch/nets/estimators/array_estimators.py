@@ -46,12 +46,12 @@ class DPLogisticRegression(ArrayNet, TableClassifier):
     @property
     def coef_(self) -> Array:
         """Weights of the features, in their own units, shape (1, n_features) or (n_classes, n_features)."""
-        return self._of_log_odds(linear_map(self)[0])
+        return self._rows_of_log_odds(linear_map(self)[0])
 
     @property
     def intercept_(self) -> Array:
         """Constant terms, shape (1,) or (n_classes,)."""
-        return self._of_log_odds(linear_map(self)[1])
+        return self._rows_of_log_odds(linear_map(self)[1])
 
     @property
     def coef_noise_(self) -> Array | None:
@@ -61,7 +61,7 @@ class DPLogisticRegression(ArrayNet, TableClassifier):
             return noise
         return math.sqrt(2.0) * noise[:1]
 
-    def _of_log_odds(self, values: Array) -> Array:
+    def _rows_of_log_odds(self, values: Array) -> Array:
         """Rows in scikit-learn's form: for two classes one row, the second class minus the first."""
         return values[1:] - values[:1] if len(self.classes_) == 2 else values
 
@@ -83,13 +83,13 @@ class DPLinearRegression(ArrayNet, TableRegressor):
     @property
     def coef_(self) -> Array:
         """Weights of the features, in units of y per unit of each feature (before predictions are clipped)."""
-        weights: Array = self._in_units_of_y()[0][0]
+        weights: Array = self._map_in_units_of_y()[0][0]
         return weights
 
     @property
     def intercept_(self) -> float:
         """Constant term, in units of y."""
-        return float(self._in_units_of_y()[1][0])
+        return float(self._map_in_units_of_y()[1][0])
 
     @property
     def coef_noise_(self) -> Array | None:
@@ -97,7 +97,7 @@ class DPLinearRegression(ArrayNet, TableRegressor):
         noise, bounds = linear_map_noise(self), self._target_scale()
         return noise if noise is None else noise[0] * (1.0 if bounds is None else bounds.half)
 
-    def _in_units_of_y(self) -> tuple[Array, Array]:
+    def _map_in_units_of_y(self) -> tuple[Array, Array]:
         weights, constants = linear_map(self)
         bounds = self._target_scale()
         return (

@@ -26,12 +26,12 @@ from ...privacy._types import Neighboring
 from ...privacy.mechanisms.release_sum import is_listened_to
 from ...privacy.spent import PrivacySpent
 from ..estimators import cost, step_size
-from ..fingerprint import words_of
-from ..optimizers import Memory, Table, UpdateRule, on_cpu
-from ..randomness import Seed, mixed, sequence
+from ..fingerprint import words_of_training
+from ..optimizers import Memory, Table, UpdateRule, memory_on_cpu
+from ..randomness import Seed, seed_of_training, seed_sequence
 from ..records import Records
 from ..stacked_training import TrainingTask
-from ..torch_settings import device_of
+from ..torch_settings import checked_device
 from ..training import train, train_together
 from .settings import CONSTRAINTS, NOISE, RATES, MaxGradNorm, Settings, follows_number, rate_of, settings_of
 
@@ -130,12 +130,12 @@ class DPSGDEstimator(BaseEstimator):
     @property
     def privacy_spent_(self) -> PrivacySpent:
         """Cost of all training of the current parameters, which carry it with them."""
-        return cost.spent_of(self)
+        return cost.stated_cost(self)
 
     @privacy_spent_.setter
     def privacy_spent_(self, spent: PrivacySpent) -> None:
         """Set the cost that a search states of its released model; earlier costs stay noted."""
-        cost.state(self, spent, *vars(self).get("_inherited_", ()))
+        cost.state_cost(self, spent, *vars(self).get("_inherited_", ()))
 
     @privacy_spent_.deleter
     def privacy_spent_(self) -> None:
@@ -174,7 +174,7 @@ class DPSGDEstimator(BaseEstimator):
             f"{name}: the number of {unit}s is public; batches and noise come from statistical generators seeded by "
             f"{source}, noise in double precision.",
             *([known] if seeded else []),
-            *self._further_assumptions(),
+            *self._own_assumptions(),
         )
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
@@ -245,16 +245,16 @@ class DPSGDEstimator(BaseEstimator):
     def _check_arguments(self) -> None:
         """Raise for arguments that are wrong for all data."""
         self._check_settings()
-        self._resolve()
+        self._resolve_schema()
 
     def _check_settings(self) -> None:
         """Raise for arguments that are wrong whatever a schema says."""
         # Not _validate_params: skorch has a method of this name.
-        validate_parameter_constraints(constraints_of(type(self)), self.get_params(deep=False), type(self).__name__)
+        validate_parameter_constraints(all_constraints(type(self)), self.get_params(deep=False), type(self).__name__)
         settings_of(self, self.batch_size)
         self._check_net()
 
-    def _resolve(self) -> None:
+    def _resolve_schema(self) -> None:
         """Read the schema, if there is one, and raise for arguments that contradict it."""
 
     # --- hooks for each kind of net -----------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ class DPSGDEstimator(BaseEstimator):
         """Raise for further arguments that are wrong for all data."""
 
     @abstractmethod
-    def _further_assumptions(self) -> tuple[str, ...]:
+    def _own_assumptions(self) -> tuple[str, ...]:
         """Assumptions of the guarantee that not all nets make."""
 
     @abstractmethod
@@ -275,7 +275,7 @@ class DPSGDEstimator(BaseEstimator):
     def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
         """Check the records, initialise the module if ``fresh``, and return inputs and targets."""
 
-    def _in_training(self) -> nn.Module:
+    def _module_in_training(self) -> nn.Module:
         """Module wrapped to take the inputs."""
         return self.module_
 
@@ -316,7 +316,7 @@ class DPSGDEstimator(BaseEstimator):
             step = rule.adam_step(facts)
         self.learning_rate_init_ = facts.factor * step
         task = TrainingTask(
-            module=self._in_training(),
+            module=self._module_in_training(),
             criterion=self._training_criterion(),
             optimizer=self._update(),
             sample_rate=settings.sample_rate,
@@ -328,12 +328,12 @@ class DPSGDEstimator(BaseEstimator):
             places=places,
             schedule=self._schedule(settings, facts.decay),
             engine=getattr(self, "engine", "auto"),
-            seed=sequence(),
+            seed=seed_sequence(),
         )
         if self.noise_seed is not None:
             arguments = {"class": type(self), **self.get_params(deep=False)}
-            words = words_of(task.module, arguments, given, sum(len(spent.components) for spent in costs))
-            task = replace(task, seed=mixed(self.noise_seed, () if is_listened_to() else words))
+            words = words_of_training(task.module, arguments, given, sum(len(spent.components) for spent in costs))
+            task = replace(task, seed=seed_of_training(self.noise_seed, () if is_listened_to() else words))
         self._before_training(task, facts.decay)
         return task
 
@@ -344,16 +344,16 @@ class DPSGDEstimator(BaseEstimator):
         """
         self.__dict__[PLACES] = places
 
-    def _begin(self) -> int | None:
+    def _check_before_data(self) -> int | None:
         """Check what can be checked before any data is read; return the number of places of this ``fit`` alone."""
         places: int | None = self.__dict__.pop(PLACES, None)
         self._check_arguments()
         if not follows_number(self):
             settings_of(self).noise  # noqa: B018  an unreachable target
-        device_of(self.device)
+        checked_device(self.device)
         return places
 
-    def _prepared(self, X: Any, y: Any, fresh: bool, places: int | None, groups: Any = None) -> Prepared:
+    def _prepare_fit(self, X: Any, y: Any, fresh: bool, places: int | None, groups: Any = None) -> PreparedTraining:
         """Training of records, of which everything is known before its first step."""
         unit = "record" if groups is None else "person"
         given = self._prepare(X, y, fresh, groups)
@@ -361,19 +361,19 @@ class DPSGDEstimator(BaseEstimator):
         if self.target_delta is not None:
             check_size_of_delta("target_delta", float(self.target_delta), settings.expected_number(given.units))
         costs, foreign = cost.costs_before(self, fresh), () if fresh else cost.foreign_parameters(self)
-        cost.check_units(costs, unit)
+        cost.check_same_unit(costs, unit)
         compose(*(spent.guarantee for spent in costs), settings.guarantee)  # fails for relations that do not compose
         task = self._task(settings, given, costs, places)
         if not fresh and not foreign:
             task.memory.update(vars(self).get("optimizer_memory_", {}))
-        return Prepared(self, given, device_of(self.device), settings, costs, foreign, task, unit)
+        return PreparedTraining(self, given, checked_device(self.device), settings, costs, foreign, task, unit)
 
     def _train(self, X: Any, y: Any, fresh: bool, groups: Any = None) -> None:
-        places = self._begin()
+        places = self._check_before_data()
         before = None if fresh else {name: value.clone() for name, value in self.module_.state_dict().items()}
         spent = vars(self).get("privacy_spent_")
         try:
-            one = self._prepared(X, y, fresh, places, groups)
+            one = self._prepare_fit(X, y, fresh, places, groups)
             most, records = self.max_physical_batch, one.given.on(one.device)
             tell = speaking(type(self).__name__, bool(self.verbose) or self._has_progress_bar())
             work = partial(train, one.task, records, max_physical_batch=most, tell=tell)
@@ -381,7 +381,7 @@ class DPSGDEstimator(BaseEstimator):
             one.release()
         except BaseException:  # an interrupt too: an unfinished training is not released
             if before is None:
-                cost.unfit(self)
+                cost.remove_training(self)
             else:
                 self.module_.load_state_dict(before)
                 if spent is not None:
@@ -407,14 +407,14 @@ class DPSGDEstimator(BaseEstimator):
         """
         fitted: set[int] = set()
         try:
-            for group in _groups(models, X, y):
+            for group in _group_by_records(models, X, y):
                 for one in _train_group(group):
                     one.release()
                     fitted.add(id(one.net))
         finally:  # an interrupt too: an unfinished training is not released
             for net in models:
                 if id(net) not in fitted:
-                    cost.unfit(net)
+                    cost.remove_training(net)
         return [net if id(net) in fitted else None for net in models]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -424,7 +424,7 @@ class DPSGDEstimator(BaseEstimator):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedTraining:
     """Training of a net, of which everything is known before its first step."""
 
     net: DPSGDEstimator
@@ -439,10 +439,10 @@ class Prepared:
     def release(self) -> None:
         """State the cost of the training that has succeeded, and keep the optimizer's memory."""
         cost.add_training(self.net, self.settings, self.costs, (*self.foreign, *self.task.notes), self.unit)
-        self.net.optimizer_memory_ = on_cpu(self.task.memory)
+        self.net.optimizer_memory_ = memory_on_cpu(self.task.memory)
 
 
-def constraints_of(kind: type) -> dict[str, Any]:
+def all_constraints(kind: type) -> dict[str, Any]:
     """scikit-learn's constraints on the arguments of an estimator: those of all classes above it."""
     stated = (vars(one).get("_parameter_constraints", {}) for one in reversed(kind.__mro__))
     return {name: allowed for part in stated for name, allowed in part.items()}
@@ -451,14 +451,14 @@ def constraints_of(kind: type) -> dict[str, Any]:
 # --- several nets on the same records ---------------------------------------------------------------------------------
 
 
-def _groups(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[list[Prepared]]:
+def _group_by_records(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[list[PreparedTraining]]:
     """Prepare nets for training, grouped by common records; drop nets that fail."""
     if type(X) is np.ndarray and all(net.takes_chosen_rows for net in nets):
         X = ChosenRows(X)  # caches its conversion for the next net with the same bounds
-    groups: list[list[Prepared]] = []
+    groups: list[list[PreparedTraining]] = []
     for net in nets:
         with contained():  # this net has failed, the others have not
-            one = net._prepared(X, y, True, net._begin())
+            one = net._prepare_fit(X, y, True, net._check_before_data())
             same = (group for group in groups if one.device == group[0].device and one.given.are(group[0].given))
             group = next(same, [])
             if not group:
@@ -467,7 +467,7 @@ def _groups(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[list[Prepare
     return groups
 
 
-def _train_group(members: Sequence[Prepared]) -> list[Prepared]:
+def _train_group(members: Sequence[PreparedTraining]) -> list[PreparedTraining]:
     """Train nets on their common records; return those that succeeded."""
     most, records = min(one.net.max_physical_batch for one in members), members[0].given.on(members[0].device)
     work = partial(train_together, [one.task for one in members], records, max_physical_batch=most)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from ..._docstrings import documented
 from ...boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from ...boosting.base import GradientBoosting
-from ...boosting.estimators import log_chances
+from ...boosting.estimators import log_probabilities
 from ...boosting.table_model import STATED_DELTA, TableModel
 from ...data.labels import ClassWeights
 from ...data.persons import number_of_persons, persons_in
@@ -97,7 +97,7 @@ class TabularEnsemble(TableModel):
     @property
     def privacy_spent_(self) -> PrivacySpent:
         """Cost of the fit, or of the search that released it; both models, which are released together, state it."""
-        return cost.spent_of(self)
+        return cost.stated_cost(self)
 
     @privacy_spent_.setter
     def privacy_spent_(self, spent: PrivacySpent) -> None:
@@ -123,7 +123,7 @@ class TabularEnsemble(TableModel):
 
     def privacy_assumptions(self, unit: str = "record") -> tuple[str, ...]:
         """Assumptions of the guarantee for records, or persons, as plain sentences."""
-        net, boosting = self._models(1.0)
+        net, boosting = self._unfitted_models(1.0)
         return tuple(dict.fromkeys((*net.privacy_assumptions(unit), *boosting.privacy_assumptions())))
 
     def expecting(self, n: float) -> dict[str, Any]:
@@ -136,7 +136,7 @@ class TabularEnsemble(TableModel):
 
     def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
         """Parameters for a guarantee, and for targets, under replace-one neighbours; None for other relations."""
-        return self._models(1.0)[0].under(neighboring)
+        return self._unfitted_models(1.0)[0].under(neighboring)
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
         """No parameter is worth searching: both models follow their defaults."""
@@ -146,16 +146,16 @@ class TabularEnsemble(TableModel):
         return calibrate(functools.cache(self._guarantee), epsilon, delta)
 
     def _guarantee(self, mu: float) -> Guarantee:
-        return compose(*(model.privacy_guarantee() for model in self._models(mu * SHARE)))
+        return compose(*(model.privacy_guarantee() for model in self._unfitted_models(mu * SHARE)))
 
-    def _models(self, mu: float) -> tuple[FrameNet, GradientBoosting]:
+    def _unfitted_models(self, mu: float) -> tuple[FrameNet, GradientBoosting]:
         """Net and boosting, unfitted, with a guarantee of ``mu`` each."""
         names = ("schema", "target", "neighboring", "random_state", "noise_seed", *self._facts)
         shared = {"target_mu": mu, **{name: getattr(self, name) for name in names}}
         net, boosting = self._kinds
         return net(**shared, batch_size=self.batch_size, **self._of_net), boosting(**shared)
 
-    def _mean(self, method: str, X: Any) -> Array:
+    def _weighted_mean(self, method: str, X: Any) -> Array:
         """Weighted mean of what a method of both models returns."""
         check_is_fitted(self, "net_")
         of_net, of_boosting = (getattr(model, method)(X) for model in (self.net_, self.boosting_))
@@ -182,7 +182,7 @@ class TabularEnsemble(TableModel):
         places, guarantee = self.__dict__.pop(PLACES, None), self.privacy_guarantee()
         for name in FITTED:
             self.__dict__.pop(name, None)
-        net, boosting = self._models(self._mu() * SHARE)
+        net, boosting = self._unfitted_models(self._mu() * SHARE)
         if places is not None:
             net.in_places(places)
         n_samples = _num_samples(X)
@@ -194,7 +194,7 @@ class TabularEnsemble(TableModel):
         parts = (("training of the net", net), ("boosting", boosting))
         components = tuple(Component(name=name, guarantee=one.privacy_spent_.guarantee) for name, one in parts)
         self.net_, self.boosting_ = (one.set_params(random_state=None, noise_seed=None) for one in (net, boosting))
-        self.net_weight_ = net_weight(n * self._mu())
+        self.net_weight_ = weight_of_net(n * self._mu())
         self.privacy_spent_ = PrivacySpent(
             guarantee=guarantee,
             delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
@@ -238,11 +238,11 @@ class DPTabularEnsembleClassifier(LogitClassifier, TabularEnsemble):
 
     def decision_function(self, X: Any) -> Array:
         """Logits, shape (n_samples, n_classes); with two classes their difference, shape (n_samples,)."""
-        return self._mean("decision_function", X)
+        return self._weighted_mean("decision_function", X)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
-        return log_chances(self.decision_function(X))
+        return log_probabilities(self.decision_function(X))
 
 
 @documented
@@ -264,7 +264,7 @@ class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
 
     def predict(self, X: Any) -> Array:
         """Predicted values, shape (n_samples,), inside ``bounds_y``."""
-        return self._mean("predict", X)
+        return self._weighted_mean("predict", X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -272,6 +272,6 @@ class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
         return tags
 
 
-def net_weight(signal: float) -> float:
+def weight_of_net(signal: float) -> float:
     """Weight of the net in the mean, by n·μ, a public number."""
     return max(WEIGHT * math.sqrt(min(1.0, signal / FEW, MANY / signal)), LEAST_WEIGHT)

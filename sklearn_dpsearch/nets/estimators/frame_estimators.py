@@ -102,7 +102,7 @@ class FrameNet(TableNet):
             a date have shapes of their own: ``since_month`` … The noise is that of ``weight_noise_``.
         """
         check_is_fitted(self, "module_")
-        records, layer, contrasts = FrameRecords(self), layers.linear_part(self.module_), self._contrasts()
+        records, layer, contrasts = FrameRecords(self), layers.linear_part(self.module_), self._curves_of_outputs()
         weights = np.empty(layer.weight.shape)
         weights[:, records.order] = layer.weight.detach().cpu().numpy()
         noise = None

@@ -36,7 +36,7 @@ FROM_FOR_NUMBERS = 10_000
 SUPPORTED, SUPPORTED_FOR_NUMBERS = 10_000, 1_000
 
 
-def zero(fan_in: int, fan_out: int) -> nn.Linear:
+def zero_linear(fan_in: int, fan_out: int) -> nn.Linear:
     """Linear layer that starts at zero: where the loss is convex, a random start could only harm."""
     layer = nn.utils.skip_init(nn.Linear, fan_in, fan_out, dtype=torch.float32)
     nn.init.zeros_(layer.weight)
@@ -44,7 +44,7 @@ def zero(fan_in: int, fan_out: int) -> nn.Linear:
     return layer
 
 
-def sequential(widths: Sequence[int], activation: Callable[[], nn.Module], generator: torch.Generator) -> nn.Sequential:
+def perceptron(widths: Sequence[int], activation: Callable[[], nn.Module], generator: torch.Generator) -> nn.Sequential:
     """Linear layers in sequence.
 
     Weights start uniform (Glorot); biases, and a net without hidden layers, start at zero.
@@ -58,10 +58,10 @@ def sequential(widths: Sequence[int], activation: Callable[[], nn.Module], gener
     generator : torch.Generator
     """
     if len(widths) == 2:
-        return nn.Sequential(zero(*widths))
+        return nn.Sequential(zero_linear(*widths))
     parts: list[nn.Module] = []
     for fan_in, fan_out in itertools.pairwise(widths):
-        layer = zero(fan_in, fan_out)
+        layer = zero_linear(fan_in, fan_out)
         nn.init.xavier_uniform_(layer.weight, generator=generator)
         parts += [layer, activation()]
     return nn.Sequential(*parts[:-1])
@@ -89,7 +89,7 @@ class WideAndDeep(nn.Module):
         return self.wide(inputs) + self.deep(inputs[:, : self.first])
 
 
-def squared_gradient_at_start(deep: Sequence[int], squared_input: float, *, from_linear: bool) -> float:
+def squared_gradient_of_perceptron(deep: Sequence[int], squared_input: float, *, from_linear: bool) -> float:
     """Expected square of the norm of a record's gradient in a part with hidden layers, for a residual of norm 1.
 
     At the initial weights, whose variance is 2 ÷ (inputs + outputs); half of all units are active, as with ReLU.
@@ -147,17 +147,17 @@ def wide_and_deep(
         from that, several layers lose.
     """
     if len(deep) == 2:
-        return nn.Sequential(zero(*wide))
-    hidden = sequential(deep, activation, generator)
+        return nn.Sequential(zero_linear(*wide))
+    hidden = perceptron(deep, activation, generator)
     if from_linear:
         nn.init.zeros_(hidden[-1].weight)
-    return WideAndDeep(zero(*wide), hidden)
+    return WideAndDeep(zero_linear(*wide), hidden)
 
 
 # --- widths -----------------------------------------------------------------------------------------------------------
 
 
-def checked_widths(given: Any) -> tuple[int, ...] | None:
+def checked_hidden_layers(given: Any) -> tuple[int, ...] | None:
     """Checked widths, or None for "auto".
 
     Raises
@@ -173,12 +173,12 @@ def checked_widths(given: Any) -> tuple[int, ...] | None:
     return tuple(int(size) for size in sizes)
 
 
-def by_rule(n: float) -> tuple[int, ...]:
+def hidden_layers_by_rule(n: float) -> tuple[int, ...]:
     """Widths of a perceptron's hidden layers for ``n`` records, a public number."""
     return MANY if n >= FROM else FEW
 
 
-def beside_bins(n: float, signal: float, *, of_classes: bool) -> tuple[int, ...]:
+def hidden_layers_beside_bins(n: float, signal: float, *, of_classes: bool) -> tuple[int, ...]:
     """Widths of the hidden layers beside a linear part with bins.
 
     Parameters
@@ -194,13 +194,13 @@ def beside_bins(n: float, signal: float, *, of_classes: bool) -> tuple[int, ...]
     return BESIDE_BINS if of_classes or n < FROM_FOR_NUMBERS else BESIDE_BINS_FOR_NUMBERS
 
 
-def space(given: HiddenLayerSizes) -> dict[str, Any]:
+def hidden_layer_space(given: HiddenLayerSizes) -> dict[str, Any]:
     """Search space: the net's own hidden layers, and one more as wide as the last. "auto": the rule's choice, or many.
 
     No formula gives width and depth; of the variants measured (examples/benchmarks/perceptrons.py) one more layer gains
     most and loses least. More passes over the records gain at most half a point, for several times the work.
     """
-    own = checked_widths(given)
+    own = checked_hidden_layers(given)
     if own is None:
         return {"hidden_layer_sizes": ["auto", MANY]}
     return {"hidden_layer_sizes": [own, (*own, own[-1] if own else FEW[-1])]}

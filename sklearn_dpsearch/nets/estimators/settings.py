@@ -179,7 +179,7 @@ def settings_of(net: Any, n: float | None = None) -> Settings:
         max_grad_norm=None if net.max_grad_norm == "rule" else float(net.max_grad_norm),
         batch_size=None if net.batch_size is None or follows_number(net) else float(net.batch_size),
         neighboring=net.neighboring,
-        target=_noise_target(net),
+        target=_stated_noise(net),
     )
 
 
@@ -211,7 +211,7 @@ def rate_of(net: Any, n: float | None = None) -> float:
 WAYS = ({"noise_multiplier"}, {"target_epsilon", "target_delta"}, {"target_mu"})
 
 
-def _noise_target(net: Any) -> dict[str, float]:
+def _stated_noise(net: Any) -> dict[str, float]:
     given = {name: float(getattr(net, name)) for name in NOISE if getattr(net, name) is not None}
     if set(given) not in WAYS:
         raise PrivacyError(

@@ -129,33 +129,33 @@ OF_NUMBERS = StepRule(
 )  # fmt: skip
 
 
-def shares(decay: Decay, steps: int) -> list[float]:
+def step_decay(decay: Decay, steps: int) -> list[float]:
     """Factor on the step size at each step."""
     return [1.0] * steps if decay == "constant" else [1.0 - t / steps for t in range(steps)]
 
 
-def scheduled(start: float, decay: Sequence[float]) -> Table:
+def step_size_table(start: float, decay: Sequence[float]) -> Table:
     """Table of step sizes, empty for constant ones."""
     return {} if min(decay) >= 1 else {"lr": [start * share for share in decay]}
 
 
-def bound_on_norm(n_features: int) -> float:
+def largest_record_norm(n_features: int) -> float:
     """Largest norm of a record of ``n_features`` features, each between -1 and 1."""
     return math.sqrt(max(n_features, 1))
 
 
-def likely_norm(n_features: int) -> float:
+def likely_record_norm(n_features: int) -> float:
     """Norm of a record for the clipping norm, where only the number of features is known.
 
     Between 1, one feature alone, and the bound, all features at their ends, by the geometric mean.
     """
-    return math.sqrt(bound_on_norm(n_features))
+    return math.sqrt(largest_record_norm(n_features))
 
 
 # --- search space -----------------------------------------------------------------------------------------------------
 
 
-def space(name: str, own: float, *, grid: bool) -> dict[str, Any]:
+def step_factor_space(name: str, own: float, *, grid: bool) -> dict[str, Any]:
     """Factors on the step size around the net's own factor, for a search with ``param_distributions="auto"``.
 
     A derived step size needs no wide search: each candidate alone is a decent model.
