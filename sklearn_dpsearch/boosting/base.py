@@ -182,7 +182,10 @@ class GradientBoosting(TableModel):
             raise ValueError(f"Found the target {name!r} among the features. Give target={name!r} to the model.")
 
     def expecting(self, n: float) -> dict[str, Any]:
-        """Parameters with which ``fit`` counts no records: the same guarantee without a δ to compare with 1/n."""
+        """Parameters with which ``fit`` counts no records.
+
+        The same guarantee without a δ to compare with 1/n.
+        """
         return {} if self.target_delta is None else self.scaled_privacy(1.0)
 
     def under(self, neighboring: Neighboring) -> dict[str, Any]:
@@ -209,7 +212,7 @@ class GradientBoosting(TableModel):
         return calibrated_mu(epsilon, delta)
 
     def _noise_scale(self, loss: Loss, releases: int | Fraction, persons: bool = False) -> int:
-        """Standard deviation of the noise of one of some equal releases, in whole numbers."""
+        """Noise of one of some equal releases of sums, in whole numbers."""
         return noise_scale(self._mu(), releases, self.neighboring, loss, persons)
 
     def _check_arguments(self) -> None:
@@ -305,7 +308,7 @@ class GradientBoosting(TableModel):
         self.weights_, self.weight_noise_ = boosted.weights, boosted.noise
 
     def _records(self, X: Any, y: Any, groups: Any = None) -> TrainingRecords:
-        """Read records, through the door."""
+        """Read a table and its targets as records for boosting."""
         fewest = 0 if self.neighboring == "add_remove" else 1  # without a public number, none may be told from one
         if not isinstance(self, RegressorMixin) and (declared := self._declared("classes")) is not None:
             check_kind(declared, label_kind(y))
@@ -318,7 +321,10 @@ class GradientBoosting(TableModel):
         return TrainingRecords(codes, targets, loss, persons, initial, blank)
 
     def _noise_source(self, records: RecordSums, generator: str) -> RandomBytes:
-        """Random bytes of the operating system, or, for tests, of a seed and all that the fit depends on.
+        """Source of random bytes for the noise of a fit.
+
+        The operating system; or, for tests, a seed and all that the fit depends on. Fits that differ in anything have
+        independent noise: with one noise for both, their difference would be exact.
 
         Fits that differ in anything have independent noise: with one noise for both, their difference would be exact.
         """
@@ -332,7 +338,10 @@ class GradientBoosting(TableModel):
         return source
 
     def _n_releases(self, rounds: int) -> Fraction:
-        """Number of equal releases of which a round is one, beside starts with a share of 1/START of μ² each."""
+        """Number of equal releases of which a round is one.
+
+        Beside them are starts with a share of 1/START of μ² each.
+        """
         starts, steps = (1, 0) if self.init is None else (2 + len(WAYS), rounds // EVERY)
         return Fraction((rounds + steps) * capacity.START, capacity.START - starts)
 
@@ -358,7 +367,10 @@ class GradientBoosting(TableModel):
     # --- predictions --------------------------------------------------------------------------------------------------
 
     def _staged_outputs(self, X: Any) -> Iterator[Array]:
-        """Outputs after each round, shape (n_outputs, n_samples): one array, changed from round to round."""
+        """Outputs of boosting after each round, in one array that changes.
+
+        Shape (n_outputs, n_samples).
+        """
         check_is_fitted(self, "weights_")
         codes = self._coded_columns().codes(X)
         partitions = [Partition(*one) for one in self.partitions_]
@@ -367,7 +379,7 @@ class GradientBoosting(TableModel):
         yield from staged
 
     def _outputs(self, X: Any) -> Array:
-        """Outputs of the model, shape (n_outputs, n_samples)."""
+        """Outputs of boosting for a table, shape (n_outputs, n_samples)."""
         check_is_fitted(self, "weights_")
         codes = self._coded_columns().codes(X)
         partitions = [Partition(*one) for one in self.partitions_]
@@ -379,7 +391,10 @@ class GradientBoosting(TableModel):
         return outputs
 
     def _init_outputs(self, X: Any, n_samples: int, *, fitting: bool = False) -> Array:
-        """Outputs that boosting starts from, or of ``init`` itself, shape (n_outputs, n_samples); without it 0."""
+        """Outputs at which boosting starts, or those of ``init`` itself.
+
+        Shape (n_outputs, n_samples); without ``init`` they are 0.
+        """
         to_outputs, n_outputs = self._from_init()
         if self.init is None:
             return np.zeros((n_outputs, n_samples))
@@ -387,7 +402,9 @@ class GradientBoosting(TableModel):
         return found if fitting else outputs_on_line(self.init_weights_[0], found, self.init_weights_[1])
 
     def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
-        """Effects of the values of each column; with ``max_features_per_cell=1`` their sum is the whole model.
+        """Effects of the values of each column.
+
+        With ``max_features_per_cell=1`` their sum is the whole model.
 
         They follow from the schema and the released weights: no record is needed, and they cost no privacy. The effect
         of a value is the mean output over the other columns of its cells, in which all bins of a range, all values of
@@ -447,7 +464,7 @@ def calibrated_mu(epsilon: float, delta: float) -> float:
 
 
 def _importances(partitions: Sequence[Partition], gains: Sequence[float], features: Sequence[Feature]) -> Array:
-    """Share of each column of the schema in the gains of rounds with one feature."""
+    """Share of each column in the gains of rounds with one feature."""
     found = np.zeros(1 + max(feature.column for feature in features))
     for partition, gain in zip(partitions, gains):
         if len(partition.features) == 1:

@@ -15,7 +15,7 @@ from .random_cells import Partition
 
 
 class Round(NamedTuple):
-    """Cells of a round, with the weight of each, and the standard deviation of independent noise in it.
+    """Cells of a boosting round, their weights, and the noise in these.
 
     ``weights`` and ``noise`` have the shape (n_outputs, n_cells).
     """
@@ -26,7 +26,10 @@ class Round(NamedTuple):
 
 
 class _Effects(NamedTuple):
-    """Effects of a feature's groups in one round, their noise, and the group of each value as one-hot rows."""
+    """Effects of a feature's groups in one round, and their noise.
+
+    ``rows`` has the group of each value as one-hot rows.
+    """
 
     effects: Array
     noise: Array
@@ -34,7 +37,7 @@ class _Effects(NamedTuple):
 
 
 def effect_curve(rounds: Sequence[Round], place: int, given: CodedValues, contrasts: Array) -> ColumnShape:
-    """Effects of the values of a feature: the sum of its steps in all rounds.
+    """Effect curve of a feature: the sum of its steps in all rounds.
 
     Parameters
     ----------
@@ -55,7 +58,10 @@ def effect_curve(rounds: Sequence[Round], place: int, given: CodedValues, contra
 
 
 def _effects_in_round(one: Round, place: int, given: CodedValues) -> _Effects:
-    """Mean over the codes of the other features, all of which but the last, for missing values, count the same."""
+    """Effects of a feature in a round, averaged over the other features.
+
+    All codes of these count the same, but for the last, which is for missing values.
+    """
     others, shares = np.zeros(1, np.intp), np.ones(1)
     for feature, lookup in zip(one.partition.features, one.partition.lookups):
         if feature == place:

@@ -248,7 +248,10 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
 
 
 def log_probabilities(logits: Array) -> Array:
-    """Logarithms of probabilities, shape (n_samples, n_classes), from logits of classes or of the second one alone."""
+    """Logarithms of class probabilities from logits.
+
+    Shape (n_samples, n_classes); logits are of all classes, or of the second one alone.
+    """
     both = np.column_stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits
     found: Array = log_softmax(both, axis=1)
     return found
@@ -258,7 +261,7 @@ def log_probabilities(logits: Array) -> Array:
 
 
 def checked_bounds(given: Any) -> tuple[float, float]:
-    """Public bounds of numbers.
+    """Checked public bounds of a regressor's target.
 
     Raises
     ------

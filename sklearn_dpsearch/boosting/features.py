@@ -29,7 +29,9 @@ WITHIN = np.array([0.0, 1.0 - 1e-9])
 
 @dataclass(frozen=True)
 class Feature:
-    """A column of the schema, or a part of a date, as codes 0 … size − 1; the last one is for missing or unknown.
+    """Column of a schema, or part of a date, as codes.
+
+    Codes are 0 … size − 1; the last one is for missing or unknown.
 
     Parameters
     ----------
@@ -47,7 +49,10 @@ class Feature:
 
 
 class CodedValues(NamedTuple):
-    """Values of a feature and their codes, for a curve; ``weights`` says how much each counts in the mean effect."""
+    """Values of a feature and their codes, for an effect curve.
+
+    ``weights`` says how much each counts in the mean effect.
+    """
 
     name: str
     values: NDArray[Any]
@@ -56,7 +61,7 @@ class CodedValues(NamedTuple):
 
 
 class CodedColumns:
-    """Codes of tables of a schema.
+    """Columns of a schema as small whole-number codes for boosting.
 
     Parameters
     ----------
@@ -83,12 +88,15 @@ class CodedColumns:
         )
 
     def described(self, most: int) -> list[str]:
-        """One line for each column of the schema; ``most`` is the largest number of listed values that are shown."""
+        """One line for each column of the schema.
+
+        ``most`` is the largest number of listed values that are shown.
+        """
         bins = {name: len(edges) + 1 for name, edges in zip(self._schema, self.edges)}
         return self._schema.described(bins, most)
 
     def codes(self, X: Any) -> Codes:
-        """Codes of a table, or of chosen rows of an array, shape (n_features, n_samples)."""
+        """Codes of a table's columns, shape (n_features, n_samples)."""
         chosen = X if isinstance(X, ChosenRows) else None
         given = self._schema.read_columns(X if chosen is None else chosen.data)
         values = [given[name].values for name in self._schema]
@@ -103,7 +111,7 @@ class CodedColumns:
         return codes
 
     def values(self) -> Iterator[CodedValues]:
-        """Values of each feature, by the schema alone."""
+        """Values and codes of each feature, by the schema alone."""
         for (name, column), edges in zip(self._schema.columns.items(), self.edges):
             if isinstance(column, Range):
                 yield from _values_of_range(name, column, edges)
@@ -129,7 +137,10 @@ def _features_of_column(place: int, column: Column, edges: Array, scales: Sequen
 
 
 def _bin_edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
-    """Inner edges of the bins, in the column's own numbers, for each of its scales."""
+    """Inner edges of a range's bins, for each of its scales.
+
+    They are in the column's own numbers.
+    """
     if column.bins not in (ENCODER, AUTO, None):
         return [column.edges(Detail())]
     lower, upper = (float(end) for end in column.ends())
@@ -152,7 +163,10 @@ def _codes_of_range(column: Range, edges: NDArray[np.float64], given: NDArray[An
 
 
 def _values_of_range(name: str, column: Range, edges: NDArray[np.float64]) -> Iterator[CodedValues]:
-    """Ends of each bin, between which a curve is flat, and the parts of a date."""
+    """Values and codes of a range: ends of bins, and date parts.
+
+    A curve is flat between the ends of a bin.
+    """
     lower, upper = column.ends()
     ends = np.array([lower, *edges, upper])
     inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * WITHIN

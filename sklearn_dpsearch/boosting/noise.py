@@ -33,12 +33,17 @@ CONSTANT = (UNIT - 1) // HESSIAN_NOISE
 
 
 def squared_hessians(loss: Loss) -> Fraction:
-    """Bound on the square of the norm of what a record's Hessians add, in units of the largest score."""
+    """Bound on the squared norm of what a record's Hessians add.
+
+    Its unit is the largest score.
+    """
     return loss.squared_hessians / (HESSIAN_NOISE * Fraction(loss.hessian_unit)) ** 2
 
 
 def squared_distance(loss: Loss, neighboring: Neighboring = "zero_out", persons: bool = False) -> Fraction:
-    """Bound on the squared distance of the sums of neighbours, in units of the largest score.
+    """Bound on the squared distance of the cell sums of neighbours.
+
+    Its unit is the largest score.
 
     Two records of one cell have scores at most 2 apart. Hessians are not negative, so two numbers are at most the
     larger one apart, and two vectors at most √2 times the longest. Records of two cells add vectors at right angles.
@@ -56,7 +61,7 @@ def squared_distance(loss: Loss, neighboring: Neighboring = "zero_out", persons:
 def noise_scale(
     mu: float, releases: int | Fraction, neighboring: Neighboring, loss: Loss, persons: bool = False
 ) -> int:
-    """Standard deviation, in whole numbers, of the noise with which all releases together are μ-GDP.
+    """Noise, in whole numbers, with which all releases together are μ-GDP.
 
     Parameters
     ----------
@@ -89,7 +94,9 @@ def noise_scale(
 
 
 def whole_numbers(derivatives: Derivatives, loss: Loss) -> Array:
-    """Derivatives as whole numbers, rounded towards zero: shape (2 · n_outputs, n_samples).
+    """Scores and Hessians as whole numbers, rounded towards zero.
+
+    Shape (2 · n_outputs, n_samples).
 
     They are scaled to just below the unit, so that rounding in double precision leads to no longer vector.
     """
@@ -100,7 +107,9 @@ def whole_numbers(derivatives: Derivatives, loss: Loss) -> Array:
 
 
 def bounded_records(values: Array, loss: Loss) -> Array:
-    """Set records to 0 that would add more than is paid for, or no number: the guarantee does not rest on the loss.
+    """Set records to 0 that would add more than is paid for.
+
+    Records without numbers count as nothing too: the guarantee does not rest on the loss.
 
     Scores and Hessians are bounded apart. All sums of squares are exact, as whole numbers below 2⁵³ are.
 
@@ -122,7 +131,10 @@ def bounded_records(values: Array, loss: Loss) -> Array:
 
 
 def _all_fit(scores: Array, hessians: Array, loss: Loss) -> bool:
-    """Return whether all records of one output fit, by the smallest and the largest of them alone, which is faster."""
+    """Return whether all records keep their bounds, by their extremes alone.
+
+    This is faster, and is done for losses with one output.
+    """
     if len(scores) != 1 or not scores.size:
         return False
     least, most = (CONSTANT, CONSTANT) if loss.constant_hessians else (0, _largest_hessian(loss))
@@ -138,19 +150,22 @@ def _largest_hessian(loss: Loss) -> int:
 
 
 def column_squares(values: Array) -> Array:
-    """Squares of the norms of columns."""
+    """Squared norms of the columns of an array."""
     found: Array = np.einsum("ij,ij->j", values, values)
     return found
 
 
 def cell_sums(values: Array, cells: NDArray[np.integer[Any]], n_cells: int) -> Array:
-    """Sums of whole numbers over each cell, exact in double precision: shape (len(values), n_cells)."""
+    """Sums of whole numbers over each cell, shape (len(values), n_cells).
+
+    They are exact in double precision.
+    """
     places = cells.astype(np.intp)  # once for all rows
     return np.array([np.bincount(places, row, n_cells) for row in values])
 
 
 class NoisySums:
-    """Releases of sums, each with fresh noise.
+    """Releases of cell sums, each with fresh Gaussian noise.
 
     Parameters
     ----------
@@ -168,7 +183,7 @@ class NoisySums:
         self._ahead = np.empty(0, np.int64)  # noise that no release had yet
 
     def release(self, sums: NDArray[np.int64]) -> tuple[Array, Array]:
-        """Noisy sums of scores and of Hessians, each of shape (n_outputs, n_cells).
+        """Noisy sums of scores and Hessians, shape (n_outputs, n_cells) each.
 
         Parameters
         ----------
@@ -183,7 +198,10 @@ class NoisySums:
         return sums + self._fresh(sums.size).reshape(sums.shape)
 
     def _fresh(self, size: int) -> NDArray[np.int64]:
-        """Noise that was never used, and never will be again; much of it is drawn at once, which is faster."""
+        """Noise that no release had before, and none will have again.
+
+        Much of it is drawn at once, which is faster.
+        """
         if len(self._ahead) < size:
             self._ahead = rounded_normals(self._scale, max(size, DRAWN), self._random_bytes)
         found, self._ahead = self._ahead[:size], self._ahead[size:]

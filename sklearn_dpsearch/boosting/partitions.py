@@ -46,13 +46,13 @@ TRUSTED = (
 
 
 def is_partitioned(X: Any) -> bool:
-    """Return whether a table comes in partitions: of Dask, as delayed frames, or as files."""
+    """Return whether a table comes in partitions: Dask's, delayed frames, or files."""
     files = isinstance(X, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in X)
     return (files and bool(X)) or is_of_dask(X)
 
 
 def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method of a fitted model answer lazily for a DataFrame of Dask, partition by partition."""
+    """Let a method of a fitted model answer lazily for Dask's DataFrames."""
 
     @functools.wraps(method)
     def answer(self: Any, X: Any) -> Any:
@@ -68,7 +68,7 @@ def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _predict_frame(frame: Any, model: Any, method: str) -> Any:
-    """Answers for a frame of pandas: a series, or a frame with a column for each class."""
+    """Predictions for a frame of pandas, as a series or a frame."""
     pandas, found = sys.modules["pandas"], getattr(model, method)(frame)
     if found.ndim == 1:
         return pandas.Series(found, frame.index, name="predictions")
@@ -80,14 +80,20 @@ def _predict_frame(frame: Any, model: Any, method: str) -> Any:
 
 @dataclass
 class KeptPartition:
-    """A partition on its worker: its records, if it has any, the number of calls so far, and the last answer."""
+    """Partition that a worker keeps, with its number of calls and last answer.
+
+    ``records`` is None for an empty one.
+    """
 
     records: TrainingRecords | None
     done: int = 0
     answer: Any = 0
 
     def catch_up(self, first: int, calls: Sequence[Call]) -> Any:
-        """Make those of the calls that were not made yet, of which the first has this number."""
+        """Make the calls that a kept partition has not made yet.
+
+        ``first`` is the number of the first of the calls.
+        """
         for name, arguments in calls[self.done - first :]:
             if self.records is not None:
                 self.answer = getattr(self.records, name)(*arguments)
@@ -101,7 +107,9 @@ KEPT: dict[tuple[str, int], KeptPartition] = {}
 
 @dataclass(frozen=True)
 class PartitionReader:
-    """Public facts by which a partition is read, and a key for the names of persons.
+    """Public facts by which a worker reads a partition.
+
+    The key is for the names of persons.
 
     Parameters
     ----------
@@ -121,7 +129,7 @@ class PartitionReader:
     key: bytes = field(repr=False)
 
     def records(self, part: Any, y: Any = None) -> tuple[TrainingRecords | None, NDArray[np.uint64]]:
-        """Records of a partition, None for an empty one, and pseudonyms of their persons."""
+        """Records of a partition, None if empty, and pseudonyms of their persons."""
         frame = part
         if isinstance(part, (str, os.PathLike)):
             frame = in_fixed_words(type(self.model).__name__, functools.partial(self._read_file, part))
@@ -138,7 +146,7 @@ class PartitionReader:
         )
 
     def _read_file(self, path: Any) -> Any:
-        """A file as a data frame, whose entries do not change each other.
+        """Read a file as a data frame whose entries are independent.
 
         A missing value leaves a column of whole numbers what it is; entries of CSV are text, each of which is read by
         itself, also as a date: pandas would read all in the unit of the finest.
@@ -157,7 +165,10 @@ class PartitionReader:
         return frame
 
     def _person_pseudonyms(self, persons: Any) -> NDArray[np.uint64]:
-        """A number for each name, the same in all partitions; each record without a name is a person of its own."""
+        """Keyed digest of each person's name, the same in all partitions.
+
+        Each record without a name is a person of its own.
+        """
         if persons is None:
             return np.empty(0, np.uint64)
         names = column_of(as_array(persons))
@@ -168,7 +179,7 @@ class PartitionReader:
 
 
 def _person_as_text(name: Any) -> str:
-    """Text that tells a name from others, the same in every process."""
+    """Text that tells a person's name from others, in every process."""
     if isinstance(name, str) or name is NAMELESS:
         return "" if name is NAMELESS else f"'{name}"
     if not isinstance(name, (int, float)):
@@ -177,7 +188,7 @@ def _person_as_text(name: Any) -> str:
 
 
 class PartitionFacts(NamedTuple):
-    """Public facts of a partition that was read: its worker, and the number of its units; and pseudonyms of persons."""
+    """Worker, number of units, and persons' pseudonyms of a partition read."""
 
     worker: str
     n_units: int
@@ -187,7 +198,9 @@ class PartitionFacts(NamedTuple):
 def _read_partition(
     reading: PartitionReader, calls: Sequence[Call], number: int, part: Any, y: Any = None
 ) -> PartitionFacts | Exception:
-    """Read a partition, keep it here and make the calls of earlier rounds; errors are answers: Dask logs those raised.
+    """Read a partition on a worker, and make the calls of earlier rounds.
+
+    Errors are answers, as Dask logs those that are raised.
 
     Errors of the door name columns and types; those of other code have a fixed text.
     """
@@ -203,7 +216,10 @@ def _read_partition(
 
 
 def _sum_of_answers(fit: str, numbers: Sequence[int], first: int, calls: Sequence[Call]) -> Any:
-    """Sum of the answers of partitions to the last call; or the name of this worker, if it does not keep them all."""
+    """Sum of the answers of a worker's partitions to the last call.
+
+    If it does not keep them all, it answers with its name.
+    """
     kept = [KEPT.get((fit, number)) for number in numbers]
     if any(one is None or not first <= one.done <= first + len(calls) for one in kept):
         return _worker_address()
@@ -266,7 +282,10 @@ class PartitionedRecords:
         self._client.run(_forget_fit, self._reading.fit, on_error="ignore")
 
     def _check_persons(self, found: Sequence[NDArray[np.uint64]]) -> None:
-        """Raise if a person has records in two partitions: he would add to the sums twice."""
+        """Raise if a person has records in two partitions.
+
+        He would add to the sums twice.
+        """
         persons = np.concatenate(found)
         if len(np.unique(persons)) < len(persons):
             raise PrivacyError(
@@ -293,7 +312,10 @@ class PartitionedRecords:
         self._calls.append(("move_on_line", (constant, way)))
 
     def _ask_workers(self, name: str, *arguments: Any) -> NDArray[Any]:
-        """Sum of all answers to a call. Calls without an answer are sent with the next one that has one."""
+        """Sum of the answers of all partitions to a call.
+
+        Calls without an answer are sent with the next one that has one.
+        """
         self._calls.append((name, arguments))
         total: Any = 0
         missing = list(self._workers)
@@ -316,7 +338,10 @@ class PartitionedRecords:
         raise TrainingStoppedError(f"Found partitions that were lost {MOST_LOSSES} times in a round. {MORE_MEMORY}")
 
     def _collect_answers(self, shares: Sequence[tuple[str, list[int]]]) -> list[Any]:
-        """Answers to the calls that were not made, each computed where the partitions are if that worker is there."""
+        """Answers of workers to the calls that were not made yet.
+
+        Each is computed where the partitions are, if that worker is there.
+        """
         calls, fit = self._calls[self._made :], self._reading.fit
         futures = [
             self._client.submit(
@@ -351,7 +376,9 @@ class PartitionedRecords:
 
 
 def partitioned_records(model: Any, X: Any, y: Any, groups: Any = None) -> PartitionedRecords:
-    """Records in partitions, which are read as they are entered and forgotten in the end.
+    """Records in partitions, for boosting on workers of Dask.
+
+    They are read as they are entered, and forgotten in the end.
 
     Raises
     ------

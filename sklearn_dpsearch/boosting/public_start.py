@@ -20,7 +20,9 @@ ToOutputs = Callable[[NDArray[Any]], Array]
 
 
 def check_init(init: Any, method: str, owner: str, neighboring: str) -> None:
-    """Raise unless ``init`` is a fitted model that can be asked for each record, whatever the others are.
+    """Raise unless ``init`` is a fitted model that predicts.
+
+    It is asked for each record, whatever the others are.
 
     Raises
     ------
@@ -43,7 +45,9 @@ def check_init(init: Any, method: str, owner: str, neighboring: str) -> None:
 
 
 def init_outputs(init: Any, method: str, X: Any, to_outputs: ToOutputs, n_outputs: int) -> Array:
-    """Outputs of ``init`` for private records, shape (n_outputs, n_samples); 0 where it fails on a record.
+    """Outputs of ``init`` for private records, each predicted by itself.
+
+    Shape (n_outputs, n_samples); 0 where it fails on a record.
 
     A record is predicted in a call of a fixed size, and whatever goes wrong with one leaves the others as they are.
     """
@@ -56,7 +60,7 @@ def init_outputs(init: Any, method: str, X: Any, to_outputs: ToOutputs, n_output
 
 
 def columns_of_init(init: Any, X: Any) -> Any:
-    """Columns of a table that a model was fitted on; a table may have others.
+    """Columns of a table that ``init`` was fitted on.
 
     Raises
     ------
@@ -72,7 +76,9 @@ def columns_of_init(init: Any, X: Any) -> Any:
 
 
 def logits_from_probabilities(classes: NDArray[Any], known: NDArray[Any]) -> ToOutputs:
-    """Probabilities of the classes ``known`` ↦ outputs for ``classes``: one logit for two, else one for each.
+    """Map from class probabilities of ``init`` to outputs of boosting.
+
+    One logit for two classes, else one for each.
 
     Probabilities are cut off where those of a start are; a class that is not known has the smallest.
 

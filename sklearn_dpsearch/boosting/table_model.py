@@ -31,7 +31,9 @@ STATED_DELTA = 1e-5
 @linked
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class TableModel(BaseEstimator):
-    """Model of a table by its schema, with a target: ``target_mu``, or ``target_epsilon`` with ``target_delta``.
+    """Model of a table by its schema, with a Gaussian target.
+
+    ``target_mu``, or ``target_epsilon`` with ``target_delta``.
 
     Parameters
     ----------
@@ -96,7 +98,9 @@ class TableModel(BaseEstimator):
         return made
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
-        """Parameters that make every fit ``factor`` times less private; 1 stands for the target as configured.
+        """Parameters that make every fit ``factor`` times less private.
+
+        1 stands for the target as configured.
 
         Without a target 1 stands for μ = 1.
         """
@@ -109,7 +113,9 @@ class TableModel(BaseEstimator):
         return Schema.of(self.schema).facts_of(self.target, numeric=isinstance(self, RegressorMixin))
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
-        """Make up records that fit the schema, for a dry run; they hold nothing about real records.
+        """Make up records that fit the schema, for a dry run.
+
+        They hold nothing about real records.
 
         Parameters
         ----------
@@ -125,7 +131,10 @@ class TableModel(BaseEstimator):
         return TableEncoder(self._features()).made_up(n_samples, random_state)
 
     def columns_read(self) -> list[str]:
-        """One line for each column, as the schema is understood: ``age: number from 18 to 90, 17 bins``."""
+        """One line for each column, as the schema is understood.
+
+        For example ``age: number from 18 to 90, 17 bins``.
+        """
         target = [] if self.target is None else Schema.of(self.schema).only(self.target).described({}, MOST_SHOWN)
         return [*self._coded_columns().described(MOST_SHOWN), *(f"{line} (the target)" for line in target)]
 
@@ -153,7 +162,10 @@ class TableModel(BaseEstimator):
         """Find the largest μ with which a fit is (ε, δ)-private."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Drop the noise seed from a fitted model: the seed would be enough to undo the noise."""
+        """Drop the noise seed from a fitted model.
+
+        The seed would be enough to undo the noise.
+        """
         state: dict[str, Any] = super().__getstate__()
         return {**state, "noise_seed": None} if "privacy_spent_" in state else state
 

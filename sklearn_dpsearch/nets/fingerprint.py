@@ -18,7 +18,7 @@ WITHOUT_EFFECT = frozenset({"verbose", "noise_seed", "random_state", "device", "
 
 
 def text_of_value(value: Any) -> str:
-    """Text that tells a value from others, equal in every process.
+    """Text of a value for a fingerprint, equal in every process.
 
     Of modules it has types and constants without parameters, of classes and functions the names, and of all other
     objects types and attributes.
@@ -41,7 +41,7 @@ def text_of_value(value: Any) -> str:
 
 
 def digest_of_arrays(*tensors: np.ndarray | torch.Tensor) -> str:
-    """Digest of the contents of tensors, or arrays, in order."""
+    """SHA-256 digest of the contents of tensors, or arrays, in order."""
     found = hashlib.sha256()
     for one in tensors:
         values = np.ascontiguousarray(one.detach().cpu().numpy() if isinstance(one, torch.Tensor) else one)
@@ -51,7 +51,9 @@ def digest_of_arrays(*tensors: np.ndarray | torch.Tensor) -> str:
 
 
 def words_of_training(module: nn.Module, arguments: Mapping[str, Any], given: Records, trainings: int) -> Sequence[int]:
-    """Fingerprint of a training, as words for a seed: trainings that differ share no noise.
+    """Fingerprint of a training, as words for a seed.
+
+    Trainings that differ share no noise.
 
     With one noise for two trainings, the difference of their releases would be exact, also for those without the seed.
 

@@ -13,17 +13,17 @@ Inputs: TypeAlias = torch.Tensor | dict[str, torch.Tensor]
 
 
 def map_tensors(change: Callable[[torch.Tensor], torch.Tensor], inputs: Inputs) -> Inputs:
-    """Apply a function to a tensor, or to each of several."""
+    """Apply a function to a module's input, or to each by name."""
     return {name: change(part) for name, part in inputs.items()} if isinstance(inputs, dict) else change(inputs)
 
 
 def list_tensors(inputs: Inputs) -> list[torch.Tensor]:
-    """List the tensor, or all of several."""
+    """Tensors of a module's input: one, or all by name."""
     return list(inputs.values()) if isinstance(inputs, dict) else [inputs]
 
 
 def input_names(inputs: Inputs) -> tuple[str, ...] | None:
-    """Names of several tensors; None for one."""
+    """Names of a module's inputs; None for one tensor."""
     return tuple(inputs) if isinstance(inputs, dict) else None
 
 
@@ -47,10 +47,10 @@ class ByName(nn.Module):
 
 
 def wrap_for_named_inputs(module: nn.Module, names: tuple[str, ...] | None) -> nn.Module:
-    """Wrap a module if needed, so that it takes inputs of these names."""
+    """Wrap a module so that it takes inputs of these names."""
     return module if names is None else ByName(module, names)
 
 
 def net_name(module: nn.Module) -> str:
-    """Name of the user's class."""
+    """Name of the user's module class, also of a wrapped one."""
     return type(module.module if isinstance(module, ByName) else module).__name__

@@ -24,7 +24,7 @@ STREAMS = ("coins", "noise", "reading", "rows", "turns")
 
 
 class Secrets:
-    """Secrets of one training: the members of its batches, their rows and their records, and the noise.
+    """Secret randomness of one training: batches and noise.
 
     Parameters
     ----------
@@ -46,7 +46,10 @@ class Secrets:
         self._noise = np.random.Generator(np.random.SFC64(_stream_seed(source, "noise")))
 
     def normals(self, out: torch.Tensor, scale: float = 1.0) -> None:
-        """Fill a contiguous double-precision tensor, on any device, with independent normals of this scale."""
+        """Fill a double-precision tensor with independent normals of this scale.
+
+        It is contiguous, on any device.
+        """
         values = out if out.device.type == "cpu" else torch.empty(out.shape, dtype=torch.float64)
         self._noise.standard_normal(out=values.numpy())
         values.mul_(scale)
@@ -55,7 +58,10 @@ class Secrets:
 
 
 def seed_sequence(seed: Seed = None) -> np.random.SeedSequence:
-    """Seed sequence with room for 256 bits; without a seed the bits come from the operating system."""
+    """NumPy seed sequence with room for 256 bits.
+
+    Without a seed the bits come from the operating system.
+    """
     if isinstance(seed, np.random.SeedSequence):
         return seed
     if isinstance(seed, np.random.RandomState):
@@ -64,19 +70,22 @@ def seed_sequence(seed: Seed = None) -> np.random.SeedSequence:
 
 
 def seed_of_training(seed: Seed, words: Sequence[int]) -> np.random.SeedSequence:
-    """Seed sequence of a seed and of words that tell one training from others."""
+    """Seed sequence of a seed and of a training's fingerprint."""
     own = seed_sequence(seed).generate_state(8)
     return np.random.SeedSequence([*map(int, own), *words], pool_size=8)
 
 
 def _stream_seed(source: np.random.SeedSequence, name: str) -> np.random.SeedSequence:
-    """Stream of a training, equal at each call: a restarted training gets its secrets again."""
+    """Seed of one random stream of a training, equal at each call.
+
+    A restarted training gets its secrets again.
+    """
     key = (*source.spawn_key, STREAMS.index(name))
     return np.random.SeedSequence(source.entropy, spawn_key=key, pool_size=source.pool_size)
 
 
 def reading_generator(seed: Seed) -> np.random.Generator:
-    """Generator for a source of records in one training: independent of batches and noise."""
+    """Generator for reading records, independent of batches and noise."""
     return np.random.Generator(np.random.PCG64DXSM(_stream_seed(seed_sequence(seed), "reading")))
 
 
@@ -96,7 +105,10 @@ def global_torch_seed(seed: Seed = None) -> Iterator[None]:
 
 
 def _reset_after_fork() -> None:
-    """Give a forked child a free lock and fresh masks, even if another thread was training a net."""
+    """Give a forked child a free lock and fresh dropout masks.
+
+    Another thread may have been training a net.
+    """
     global _GLOBAL_GENERATOR
     if _GLOBAL_GENERATOR.locked():
         _GLOBAL_GENERATOR = threading.Lock()
@@ -108,6 +120,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def fill_normals(sources: Sequence[Secrets], scales: Sequence[float], out: torch.Tensor) -> None:
-    """One row of independent normals from each source, with a scale of its own: shape (len(sources), n)."""
+    """Fill one row of normals from each training's secrets.
+
+    Each row has a scale of its own; shape (len(sources), n).
+    """
     for source, scale, row in zip(sources, scales, out):
         source.normals(row, scale)

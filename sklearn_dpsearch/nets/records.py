@@ -40,7 +40,9 @@ Read = Callable[[int], tuple[Inputs, Any]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Records(ABC):
-    """Records for training; the number of records itself stands for "no record", whose gradients have factor 0.
+    """Records for training; their number itself stands for "no record".
+
+    The gradients of such a place have factor 0.
 
     Parameters
     ----------
@@ -70,7 +72,7 @@ class Records(ABC):
         return HeldRecords(inputs=inputs, targets=targets).on(device)
 
     def on(self, device: torch.device) -> Self:
-        """Records for training on a device."""
+        """Copy of the records on a device, for training."""
         unseen, inputs = len(self.targets) < len(self), map_tensors(lambda rows: rows.to(device), self.inputs)
         lacking = not self.targets.is_floating_point() and (unseen or bool((self.targets < 0).any()))
         return replace(self, inputs=inputs, targets=self.targets.to(device), lacking=lacking)
@@ -85,7 +87,10 @@ class Records(ABC):
 
     @abstractmethod
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
-        """Inputs and targets of some records, shapes (*places.shape, ...); any finite ones in places without one."""
+        """Inputs and targets of the records with these numbers.
+
+        Shapes (*places.shape, ...); any finite ones in places without a record.
+        """
 
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions about the source of the records, as plain sentences."""
@@ -93,7 +98,7 @@ class Records(ABC):
 
     @contextlib.contextmanager
     def opened(self, seed: Seed) -> Iterator[Records]:
-        """Open for one training."""
+        """Open the records for one training."""
         yield self
 
     @property
@@ -102,11 +107,14 @@ class Records(ABC):
         return len(self) if self.persons is None else len(self.persons)
 
     def are(self, other: Records) -> bool:
-        """Return whether these are another net's records, in the same form and on the same device."""
+        """Return whether another net has equal records.
+
+        They have the same form, and are on the same device.
+        """
         return False
 
     def digests(self) -> list[str]:
-        """Digest of each part of the inputs, and of the targets, equal for all forms of the same records."""
+        """Digests of inputs and targets, equal for all forms of records."""
         found: list[Any] = []
         with self.opened(0) as records:
             for places in torch.arange(len(records)).split(BLOCK):
@@ -121,7 +129,7 @@ class Records(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HeldRecords(Records):
-    """Records on the device."""
+    """Records in memory, on the device of the training."""
 
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
         known = places.clamp(max=max(len(self) - 1, 0))
@@ -135,7 +143,10 @@ class HeldRecords(Records):
 
 
 def take_rows(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """Rows of a tensor, shape (*places.shape, ...); zeros if it has none."""
+    """Rows of a tensor at these places; zeros if it has none.
+
+    Shape (*places.shape, ...).
+    """
     rows = rows if len(rows) else rows.new_zeros((1, *rows.shape[1:]))
     found = rows.index_select(0, places.reshape(-1))
     return found.view(*places.shape, *rows.shape[1:])
@@ -152,7 +163,10 @@ def _equal_tensors(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
 
 
 def stays_in_file(X: Any, device: Any) -> bool:
-    """Return whether records are (rows of) a large array in a file: ``np.memmap``, ``np.load(…, mmap_mode="r")``."""
+    """Return whether records are rows of a large array in a file.
+
+    Such are ``np.memmap`` and ``np.load(…, mmap_mode="r")``.
+    """
     data = X.data if isinstance(X, ChosenRows) else X
     return isinstance(data, np.memmap) and data.nbytes >= LARGE.get(torch.device(device).type, ELSEWHERE)
 
@@ -164,7 +178,9 @@ def converted_rows(
     convert: Callable[[NDArray[Any], torch.Tensor], object],
     size: int,
 ) -> torch.Tensor:
-    """Copy of rows in another form, made in blocks and kept beside them for the next net.
+    """Copy of an array's rows in another form, kept for other nets.
+
+    It is made in blocks.
 
     Parameters
     ----------
@@ -188,7 +204,9 @@ def converted_rows(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MappedRecords(Records):
-    """Records in a file, with one batch at a time in memory. Results equal those of records in memory.
+    """Records in a file, with one batch at a time in memory.
+
+    Results equal those of records in memory.
 
     Parameters
     ----------
@@ -222,7 +240,7 @@ class MappedRecords(Records):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReadRecords(Records):
-    """Records of a source, each read by its number alone, and no more at once than a batch needs.
+    """Records of a ``Dataset``, each read alone when a batch needs it.
 
     Each net is trained alone on such records: the random draws of a source belong to one training.
 
@@ -273,7 +291,7 @@ class ReadRecords(Records):
         return map_tensors(shaped, inputs), shaped(targets)
 
     def read_each(self, numbers: Sequence[int]) -> list[tuple[Inputs, Any]]:
-        """Some records, each read alone."""
+        """Read records by their numbers, each with generators of its own."""
         assert self.coins is not None  # opened
         found = []
         # The generators of dropout are set aside: reading may seed them.
@@ -289,7 +307,10 @@ class ReadRecords(Records):
 
 
 def _seed_global_generators(words: np.ndarray) -> None:
-    """Seed all global generators: NumPy's and Python's with 128 bits, as other threads may draw from them too."""
+    """Seed NumPy's, Python's and PyTorch's global generators.
+
+    The first two with 128 bits, as other threads may draw from them too.
+    """
     np.random.seed(words)
     random.seed(int.from_bytes(words.tobytes(), "little"))
     seed = int(words[0])  # all that PyTorch's takes
@@ -299,7 +320,7 @@ def _seed_global_generators(words: np.ndarray) -> None:
 
 
 def _checked_record(kind: Inputs, row: Inputs) -> Inputs:
-    """Return a record, checked to have the shapes and kinds of all.
+    """Record of a ``Dataset``, checked for the shape and kind of all.
 
     Raises
     ------
@@ -331,7 +352,9 @@ def _shapes_as_text(kind: Inputs) -> str:
 
 
 def label_targets(y: Any, classes: np.ndarray) -> torch.Tensor:
-    """Position of each label among the declared ones, −1 for others: such a record adds nothing.
+    """Position of each label among the declared classes, −1 for others.
+
+    A record with another label adds nothing.
 
     Raises
     ------

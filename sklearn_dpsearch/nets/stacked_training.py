@@ -33,7 +33,7 @@ LOOKS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingTask:
-    """One net to train: everything that is fixed before the data is touched.
+    """Task of training one net, fixed before data is touched.
 
     Parameters
     ----------
@@ -85,12 +85,18 @@ class TrainingTask:
     notes: list[str] = field(default_factory=list)
 
     def rows(self, n: int) -> int:
-        """Number of rows of each batch in a training on ``n`` records, or persons."""
+        """Number of rows of each batch of a training.
+
+        The training is on ``n`` records, or persons.
+        """
         return rows_per_batch(self.sample_rate, self.places or n)
 
 
 def noise_scale(task: TrainingTask, rows: int) -> float:
-    """Standard deviation of the noise on a clipped sum over ``rows`` rows, with the share for rounding."""
+    """Standard deviation of the noise on a clipped gradient sum.
+
+    The sum is over ``rows`` rows; the share for rounding is included.
+    """
     return task.noise_multiplier * task.max_grad_norm * rounding.noise_factor(rows)
 
 
@@ -100,7 +106,9 @@ def _batch_source(task: TrainingTask, own: Secrets, records: Records) -> Poisson
 
 
 class Stack:
-    """M nets in training: parameters of shape (M, size).
+    """M nets of one architecture in training together.
+
+    Parameters have the shape (M, size).
 
     Parameters
     ----------
@@ -141,7 +149,7 @@ class Stack:
         self._allocate()
 
     def run(self) -> None:
-        """Take every step of every net, empty batches included."""
+        """Take all training steps of every net, empty batches included."""
         # Steps of linear nets are too short for two threads, which cost much on a busy machine.
         with torch_threads(1) if isinstance(self.engine, LinearEngine) else contextlib.nullcontext():
             self._run()
@@ -158,12 +166,15 @@ class Stack:
             self._finish(self.done)
 
     def _ahead(self, t: int) -> int:
-        """Steps drawn at once: until the next net is done, within the memory allowed."""
+        """Number of steps whose batches are drawn at once.
+
+        They last until the next net is done, within the memory allowed.
+        """
         memory = max(1, self.rows * len(self.tasks))
         return max(1, min(min(task.steps for task in self.tasks) - t, AHEAD // memory))
 
     def _step(self, batches: torch.Tensor, t: int) -> None:
-        """Noise once, clipped sums over the batches, chunk by chunk, division by a constant, optimizer."""
+        """Take one DP-SGD step: noise, clipped sums, division, optimizer."""
         # Noise first: the sums are added to it, in double precision, so that rounding to single comes after noise.
         fill_normals(self.secrets, self.scales, self.sums)
         noise = self.sums.clone() if is_listened_to() else None
@@ -176,7 +187,7 @@ class Stack:
         self.stepper.step(self.trained, self.gradients, t)
 
     def _replay_release(self, noise: torch.Tensor) -> None:
-        """Let the listener hear the clipped sums, and answer in place of them and their noise."""
+        """Let an audit hear the clipped sums, and replace the noisy ones."""
         for net, task in enumerate(self.tasks):
             declared = task.max_grad_norm * rounding.noise_factor(self.batches[net].rows)
             declared *= 2.0 if task.neighboring == "replace_one" else 1.0
@@ -186,7 +197,10 @@ class Stack:
             self.sums[net].copy_(torch.from_numpy(answer))
 
     def _add(self, chunk: torch.Tensor) -> None:
-        """Add the clipped gradients of a chunk of each net's batch, shape (M, width)."""
+        """Add clipped gradients of a chunk of each net's batch.
+
+        Shape (M, width).
+        """
         bounds = (chunk < len(self.records)) * self.norms  # 0 in a row without a record: nothing is added
         inputs, targets = self.records.take(chunk)
         if self.records.lacking:
@@ -194,7 +208,7 @@ class Stack:
         self.engine.add_clipped(inputs, targets, bounds)
 
     def _finish(self, t: int) -> None:
-        """Take nets out that have taken all their steps."""
+        """Take nets out of the stack that have taken all their steps."""
         kept = [i for i, task in enumerate(self.tasks) if task.steps > t]
         if len(kept) == len(self.tasks):
             return
@@ -212,7 +226,7 @@ class Stack:
             self._allocate()
 
     def _allocate(self) -> None:
-        """Room for the noisy sums, and the constants of each net as columns."""
+        """Allocate noisy sums and the constants of each net of a stack."""
         self.gradients = torch.empty_like(self.trained)
         self.sums = torch.empty_like(self.trained, dtype=torch.float64)
         self.norms = self._as_column([task.max_grad_norm for task in self.tasks]).float()
@@ -224,7 +238,7 @@ class Stack:
         self.engine.bind(self.trained, self.frozen, self.sums)
 
     def _chunk_width(self, rows: int) -> tuple[int, int]:
-        """Rows of a chunk and of a batch, the same in every step."""
+        """Rows of a chunk and of a batch, equal in every step."""
         allowed = max(1, min(self.max_physical_batch // max(1, len(self.tasks)), rounding.CHUNK))
         chunks = max(1, math.ceil(rows / allowed))
         width = max(1, math.ceil(rows / chunks))

@@ -12,7 +12,9 @@ import torch
 
 
 class SharedSetting:
-    """A change of a setting of the process: the first thread inside makes it, the last one undoes it.
+    """Setting of the process that training threads change together.
+
+    The first thread inside makes the change, the last one undoes it.
 
     Parameters
     ----------
@@ -41,7 +43,10 @@ class SharedSetting:
 
 
 def _to_exact_arithmetic() -> Callable[[], None]:
-    """Compute in full single precision, and on a GPU by algorithms that follow from shapes alone.
+    """Switch PyTorch to full single precision and deterministic algorithms.
+
+    On a GPU they follow from shapes alone. PyTorch's anomaly detection, which raises for NaN gradients, is off: a
+    single record could trigger it.
 
     PyTorch's anomaly detection, which raises for NaN gradients, is off: a single record could trigger it.
     """
@@ -73,7 +78,10 @@ _exact_arithmetic = SharedSetting(_to_exact_arithmetic)
 
 @contextlib.contextmanager
 def torch_threads(number: int) -> Iterator[None]:
-    """Set the number of PyTorch's own threads: a setting of the process and, in part, of each thread."""
+    """Set the number of PyTorch's own threads while open.
+
+    It is a setting of the process and, in part, of each thread.
+    """
     with _same_threads():
         before = torch.get_num_threads()
         torch.set_num_threads(number)
@@ -84,7 +92,7 @@ def torch_threads(number: int) -> Iterator[None]:
 
 
 def checked_device(name: Any) -> torch.device:
-    """Torch device, checked for presence.
+    """Torch device that this machine has and training can use.
 
     Raises
     ------
@@ -107,6 +115,9 @@ def checked_device(name: Any) -> torch.device:
 
 @contextlib.contextmanager
 def exact_arithmetic(device: torch.device) -> Iterator[None]:
-    """Turn on gradients, full single precision and deterministic convolutions, against any setting of the user."""
+    """Train with gradients, full single precision and deterministic convolutions.
+
+    Settings of the user are restored afterwards.
+    """
     with _exact_arithmetic(), torch.enable_grad(), torch.autocast(device.type, enabled=False):
         yield

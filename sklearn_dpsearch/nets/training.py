@@ -29,7 +29,7 @@ FEWEST = 4
 def train(
     task: TrainingTask, records: Records, *, max_physical_batch: int, tell: Callable[[Stage], None] = lambda stage: None
 ) -> None:
-    """Train one net in place.
+    """Train one net in place by DP-SGD.
 
     Raises
     ------
@@ -55,7 +55,10 @@ def _engine_choice(task: TrainingTask, records: Records) -> engine_choice.Engine
 
 @contextlib.contextmanager
 def _explain_unknown_tokens(module: nn.Module) -> Iterator[None]:
-    """Replace PyTorch's error for a token beyond an embedding by one with the remedy, and without the record."""
+    """Explain PyTorch's error for a token that an embedding lacks.
+
+    The new error has the remedy, and not the record.
+    """
     try:
         yield
     except IndexError as error:
@@ -70,7 +73,9 @@ def _explain_unknown_tokens(module: nn.Module) -> Iterator[None]:
 
 
 def train_together(tasks: Sequence[TrainingTask], records: Records, *, max_physical_batch: int) -> list[bool]:
-    """Train several nets in place, as stacks of equal architecture; return for each whether it succeeded.
+    """Train several nets in place, as stacks of equal architecture.
+
+    The answer says for each whether it succeeded.
 
     Each net has its own batches, noise, rates and number of steps; grouping changes time, never results. A failing net
     does not affect the others: the unfinished nets of its stack start again, each by itself, with the secrets that they
@@ -88,7 +93,10 @@ def train_together(tasks: Sequence[TrainingTask], records: Records, *, max_physi
 
 
 def _train_stack(tasks: list[TrainingTask], records: Records, max_physical_batch: int) -> list[TrainingTask]:
-    """Train nets as one stack; return the unfinished ones, which keep their initial parameters."""
+    """Train nets as one stack; return those left unfinished.
+
+    They keep their initial parameters.
+    """
     stack = None
     with exact_arithmetic(records.device):
         with contained():  # nothing has been trained yet; a schedule may fail
@@ -112,7 +120,7 @@ def _trains_alone(task: TrainingTask, records: Records, max_physical_batch: int)
 
 
 def _group_into_stacks(tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int) -> list[list[int]]:
-    """Group nets into stacks of similar batch sizes, within the memory allowed."""
+    """Group nets into stacks of similar batch sizes that fit memory."""
     found: dict[Hashable, list[int]] = {}
     for i, task in enumerate(tasks):
         key = _stack_key(task, records)
@@ -127,7 +135,10 @@ def _group_into_stacks(tasks: Sequence[TrainingTask], records: Records, max_phys
 
 
 def _most_records_in_stack(task: TrainingTask, size: int, device: torch.device) -> float:
-    """Largest number of records in a stack of nets like this one; at least those of one net."""
+    """Most records at once in a stack of nets like this.
+
+    They are at least those of one net.
+    """
     room = CACHE.get(device.type, math.inf)
     # Parameters, noise, sums and gradients; inputs and outputs of the layers for the records of one round.
     layers = [layer for layer in task.module.modules() if type(layer) is nn.Linear]
@@ -137,7 +148,10 @@ def _most_records_in_stack(task: TrainingTask, size: int, device: torch.device) 
 
 
 def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
-    """Key of a stack: equal for nets that can be stepped as one; None for a net that is trained alone."""
+    """Key that is equal for nets that can train as one stack.
+
+    None for a net that is trained alone.
+    """
     key = None
     if not records.stacks:
         return None
@@ -150,7 +164,9 @@ def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
 
 
 def _split_by_batch_size(members: list[int], sizes: list[int], most: float) -> list[list[int]]:
-    """Cut into consecutive groups: batches of at most ``most`` records, sizes within a factor of two.
+    """Split nets into stacks whose batch sizes are within a factor two.
+
+    A stack holds at most ``most`` records. Batches are filled up to its widest.
 
     Batches are filled up to the widest of the stack: nets of very different sizes would mostly compute on empty rows.
     """

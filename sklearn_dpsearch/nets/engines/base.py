@@ -25,7 +25,7 @@ LEAST, MOST = 4, 4096
 
 
 class Engine(ABC):
-    """Sums of clipped per-record gradients of one or several nets of one architecture.
+    """Engine that sums clipped per-record gradients of nets of one architecture.
 
     Parameters
     ----------
@@ -47,14 +47,16 @@ class Engine(ABC):
 
     @abstractmethod
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
-        """Use these parameters and buffers for sums, shapes (M, size), from now on; both may change in place.
+        """Bind an engine to flat parameters and buffers of gradient sums.
+
+        Shapes are (M, size); parameters and sums may change in place.
 
         The sums are in double precision.
         """
 
     @abstractmethod
     def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
-        """Add each net's sum of clipped gradients to the sums.
+        """Add each net's sum of clipped per-record gradients to its buffer.
 
         Parameters
         ----------
@@ -66,7 +68,7 @@ class Engine(ABC):
 
 
 class SingleNetEngine(Engine):
-    """Engine for one net at a time, which forms the gradients of a chunk of records at once."""
+    """Engine for one net, with the gradients of a chunk of records at once."""
 
     #: Most records in a chunk.
     most: int
@@ -91,23 +93,28 @@ class SingleNetEngine(Engine):
 
     @abstractmethod
     def per_sample_gradients(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, PerSampleGradients]:
-        """Gradients of all records in each trained parameter."""
+        """Gradient of each record in each trained parameter, by name."""
 
 
 def records_per_chunk(bytes_at_once: int, numbers: int, most: int) -> int:
-    """Records in a chunk, for this many single-precision numbers per record."""
+    """Number of records whose per-record gradients fit into memory at once."""
     return max(LEAST, min(bytes_at_once // (4 * max(1, numbers)), most))
 
 
 def finite_mask(norms: torch.Tensor) -> torch.Tensor | None:
-    """Mask of finite norms; None if all are known to be finite. On an accelerator the mask is cheaper than asking."""
+    """Mask of finite gradient norms; None if all are known to be finite.
+
+    On an accelerator the mask is cheaper than asking.
+    """
     if norms.device.type == "cpu" and math.isfinite(norms.sum().item()):
         return None
     return torch.isfinite(norms)
 
 
 def clip_factors(norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor | None) -> torch.Tensor:
-    """Factors that clip gradients of these norms; 0 for an infinite or undefined norm (its gradient is dropped).
+    """Factors that clip per-record gradients of these norms to their bounds.
+
+    0 for an infinite or undefined norm: its gradient is dropped.
 
     Parameters
     ----------
@@ -124,7 +131,7 @@ def clip_factors(norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor
 
 
 class ParameterEntry(NamedTuple):
-    """Position of one parameter among the trained or the frozen ones."""
+    """Place of one parameter in the flat storage of a module."""
 
     is_trained: bool
     start: int
@@ -132,7 +139,10 @@ class ParameterEntry(NamedTuple):
 
 
 class ParameterLayout:
-    """Position of each parameter of a module in flat storage: trained and frozen ones apart."""
+    """Places of the parameters of a module in flat storage.
+
+    Trained and frozen ones lie apart.
+    """
 
     def __init__(self, module: nn.Module) -> None:
         self.entries: dict[str, ParameterEntry] = {}
@@ -144,7 +154,7 @@ class ParameterLayout:
         self.trained, self.frozen = sizes[True], sizes[False]
 
     def read(self, modules: Sequence[nn.Module], device: torch.device, trained: bool) -> torch.Tensor:
-        """Parameters of several modules of this layout, shape (len(modules), size), copied."""
+        """Copy the parameters of several modules into rows of flat storage."""
         # Always in single precision: the bound on rounding is for single precision.
         nothing, names = torch.empty(0, dtype=torch.float32, device=device), set(self.names(trained))
         rows = [
@@ -154,18 +164,18 @@ class ParameterLayout:
         return torch.stack([torch.cat([nothing, *flat]) for flat in rows])
 
     def write(self, row: torch.Tensor, module: nn.Module) -> None:
-        """Copy one row of trained parameters into a module."""
+        """Copy a row of flat trained parameters back into a module."""
         with torch.no_grad():
             for name, parameter in module.named_parameters():
                 if self.entries[name].is_trained:
                     parameter.copy_(self.view(name, row, row))
 
     def view(self, name: str, trained: torch.Tensor, frozen: torch.Tensor) -> torch.Tensor:
-        """One parameter inside flat storage of shape (..., size)."""
+        """View of one parameter inside of flat storage, in its own shape."""
         is_trained, start, shape = self.entries[name]
         flat = trained if is_trained else frozen
         return flat[..., start : start + shape.numel()].reshape(*flat.shape[:-1], *shape)
 
     def names(self, trained: bool) -> list[str]:
-        """Parameters of one kind, in order."""
+        """Names of the trained, or of the frozen, parameters in order."""
         return [name for name, entry in self.entries.items() if entry.is_trained is trained]

@@ -37,7 +37,7 @@ TRUST = (
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """The way to train a module with a criterion.
+    """Engine for a module and a criterion, and what is taken on trust.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class EngineChoice:
 
 
 def choose_engine(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: torch.Tensor) -> EngineChoice:
-    """Choose the fastest way that sums clipped gradients of single records.
+    """Choose the fastest engine that sums clipped gradients of single records.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def choose_engine(module: nn.Module, criterion: nn.Module, inputs: Inputs, targe
 
 
 def _checked_graph(module: nn.Module, rows: Inputs, outputs: torch.Tensor | None) -> tuple[Traced | None, str]:
-    """Graph of a module, or the reason why there is none."""
+    """Graph of a module that computes what it does, or why there is none."""
     try:
         with global_torch_seed(0):
             traced = trace_module(module, rows)
@@ -112,7 +112,7 @@ def _checked_graph(module: nn.Module, rows: Inputs, outputs: torch.Tensor | None
 
 
 def outputs_on_made_up(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
-    """Outputs on made-up records; None if the module does not take them as a batch."""
+    """Outputs of a module on made-up records; None if it refuses them."""
     try:
         with torch.no_grad(), global_torch_seed(0):
             outputs = module(rows)
@@ -122,19 +122,25 @@ def outputs_on_made_up(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
 
 
 def _criterion_signature(criterion: nn.Module) -> tuple[Hashable, ...]:
-    """Type, attributes and weights of a known criterion, and of one inside of it."""
+    """Type, attributes and weights of a criterion, to compare nets of a stack."""
     kinds = map(operations.layer_signature, criterion.modules())
     return (*kinds, *(weights.detach().cpu().numpy().tobytes() for weights in criterion.buffers()))
 
 
 def copy_with_same_parameters(module: nn.Module) -> nn.Module:
-    """Copy with the same parameters: all that its ``forward`` keeps or changes is lost with the copy."""
+    """Copy of a module that shares its parameters, and nothing else.
+
+    What ``forward`` keeps or changes is lost with the copy.
+    """
     memo: dict[int, object] = {id(p): p for p in module.parameters()}
     return copy.deepcopy(module, memo)
 
 
 def _graph_agrees_with_module(traced: Traced, module: nn.Module, rows: Inputs) -> bool:
-    """Return whether outputs and gradients of graph and module agree: a function may have its own gradient."""
+    """Return whether a traced graph has the outputs and gradients of its module.
+
+    A function may have a gradient of its own.
+    """
     graph, own = (
         _outputs_and_gradients(runnable, rows)
         for runnable in (traced.runnable, in_training(copy_with_same_parameters(module)))
@@ -147,7 +153,7 @@ def _graph_agrees_with_module(traced: Traced, module: nn.Module, rows: Inputs) -
 
 
 def _outputs_and_gradients(module: nn.Module, rows: Inputs) -> dict[str, torch.Tensor]:
-    """Outputs, and gradients of their weighted sum in the relevant parameters, by name."""
+    """Outputs of a module, and gradients of their weighted sum by parameter."""
     with global_torch_seed(0):
         outputs = module(rows)
     found = {"": outputs.detach()}
@@ -162,7 +168,7 @@ def _outputs_and_gradients(module: nn.Module, rows: Inputs) -> dict[str, torch.T
 def _check_vmap_on_made_up(
     reason: str, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
 ) -> None:
-    """Try the third way on a made-up record, and compare code on a batch with code on its records."""
+    """Try vmap on a made-up record, and compare a batch with its records."""
     device = next(module.parameters()).device
     engine = VmapEngine(module, criterion, device)
     trained, frozen = (engine.layout.read([module], device, flag) for flag in (True, False))
@@ -222,7 +228,10 @@ TOLERANCE = 1e-4
 
 
 def made_up_batch(inputs: Inputs, targets: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
-    """Make public records of the same shape and kind: a few ordinary ones, one large."""
+    """Made-up records and targets with the shapes and kinds of real ones.
+
+    A few are ordinary, one is large.
+    """
     rng = torch.Generator().manual_seed(0)  # public, and the same every time
     rows, labels = map_tensors(lambda values: _made_up_tensor(values, rng), inputs), _made_up_tensor(targets, rng)
     for row in list_tensors(rows):
@@ -240,14 +249,14 @@ def _made_up_tensor(values: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
 
 
 def made_up_labels(outputs: torch.Tensor | None, labels: torch.Tensor) -> torch.Tensor:
-    """Made-up labels, from the first to the last class if the net has an output for each."""
+    """Made-up labels that reach from the first class to the last."""
     if outputs is None or outputs.dim() != 2 or outputs.shape[1] <= 2 or labels.is_floating_point() or labels.dim() > 1:
         return labels
     return torch.linspace(0, outputs.shape[1] - 1, ROWS, device=labels.device).round().to(labels.dtype)
 
 
 def check_batch_is_sum_of_records(module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor) -> None:
-    """Raise if code means something else on a batch than on each of its records.
+    """Raise if a module means something else on a batch than on its records.
 
     Training runs it on one record at a time, where ``x - x.mean(0)`` is zero: private, but another net than the one
     written. Modules that draw random numbers, or count their calls, are not compared.

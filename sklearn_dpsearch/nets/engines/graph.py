@@ -25,7 +25,7 @@ from .refused_modules import in_training, is_altered
 
 @dataclass(frozen=True)
 class Traced:
-    """A module as a graph of known operations.
+    """Module as a torch.fx graph of operations that keep records apart.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Traced:
 
 
 def trace_module(module: nn.Module, rows: Inputs) -> Traced:
-    """Record the graph of a module in training, and check every operation.
+    """Record the torch.fx graph of a module, and check every operation.
 
     Parameters
     ----------
@@ -100,7 +100,10 @@ def trace_module(module: nn.Module, rows: Inputs) -> Traced:
 
 
 class _OperationRecorder(fx.Tracer):
-    """fx's bookkeeping without its interception of calls, which patches PyTorch for all threads."""
+    """Tracer of torch.fx that does not patch PyTorch for all threads.
+
+    It has fx's bookkeeping without its interception of calls.
+    """
 
     def __init__(self, root: nn.Module) -> None:
         super().__init__()
@@ -120,7 +123,7 @@ class _OperationRecorder(fx.Tracer):
 
 
 def _record_graph(module: nn.Module) -> fx.Graph:
-    """The graph, from a copy without the values of parameters."""
+    """Record the operations of a module without values of its parameters."""
     root = _training_copy(module, empty=True)
     recorder = _OperationRecorder(root)
     for name, layer in root.named_modules():
@@ -144,7 +147,10 @@ def _layer_stand_in(recorder: _OperationRecorder, name: str) -> Any:
 
 
 def _training_copy(module: nn.Module, empty: bool = False) -> nn.Module:
-    """Copy in training mode; ``empty``: without parameter values that forward could read."""
+    """Copy of a module in training mode, for tracing.
+
+    ``empty``: without values of parameters that ``forward`` could read.
+    """
     memo: dict[int, Any] = {}
     if empty:
         memo = {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in module.parameters()}
@@ -159,7 +165,7 @@ def _error_summary(error: Exception) -> str:
 
 
 class _OperationChecker(fx.Interpreter):
-    """Run of a graph on made-up records, each operation after its rule.
+    """Run of a traced graph on made-up records that checks each operation.
 
     The run gives the shapes that later rules need. It proves nothing about privacy.
 
@@ -175,7 +181,7 @@ class _OperationChecker(fx.Interpreter):
         self.extra_traceback = False  # errors say what is needed
 
     def run_node(self, n: fx.Node) -> Any:
-        """Result of an operation that its rule accepts."""
+        """Check one operation of a traced graph by its rule, and run it."""
         kind = _kind_by_rule(self.module, n, self.kinds)
         try:
             found = super().run_node(n)
@@ -188,7 +194,10 @@ class _OperationChecker(fx.Interpreter):
 
 
 def _kind_by_rule(runnable: fx.GraphModule, node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> Kind | None:
-    """Apply the rule of an operation; return the kind of its result, or None for tensors of records."""
+    """Apply the rule of a traced operation; return the kind of its result.
+
+    None stands for tensors of records.
+    """
     args, kwargs = fx.map_arg((node.args, node.kwargs), kinds.__getitem__)
     kind: Kind | None = None
     try:
@@ -218,7 +227,7 @@ def _operation_rule(table: Mapping[Any, rules.OperationRule], target: object) ->
 
 
 def _kind_of_result(node: fx.Node, value: object) -> Rows | Constant | Several | Named:
-    """Kind of a result by its inputs: tensors of records, or constants."""
+    """Kind of an operation's result, tensors of records or constants, by its inputs."""
     if node.op == "placeholder" and isinstance(value, dict):
         return Named({name: Rows(part.shape, not part.is_floating_point()) for name, part in value.items()})
     if node.op == "get_attr" and isinstance(value, torch.Tensor):
@@ -231,7 +240,7 @@ def _kind_of_result(node: fx.Node, value: object) -> Rows | Constant | Several |
 
 
 def _op_name(runnable: fx.GraphModule, node: fx.Node) -> str:
-    """Name of an operation as a user would search for it."""
+    """Name of a traced operation as a user would search for it."""
     if node.op == "call_module":
         return f"layer {str(node.target)!r} ({type(runnable.get_submodule(str(node.target))).__name__})"
     if node.op == "call_method":
@@ -243,20 +252,23 @@ def _op_name(runnable: fx.GraphModule, node: fx.Node) -> str:
 
 
 def _input_shape(node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> torch.Size:
-    """Shape of a layer's input, a tensor of records, with these first; empty for calls with anything by name."""
+    """Shape of a traced layer's input, records first; empty for other inputs."""
     given = kinds.get(node.args[0]) if node.args and not node.kwargs else None
     given = given.rows if isinstance(given, Turned) else given
     return given.shape if isinstance(given, Rows) else torch.Size()
 
 
 def _values_per_record(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -> int:
-    """Number of values per record: results of all operations, their slopes, and the gradients that are formed."""
+    """Number of values per record that passes through a traced graph keep.
+
+    Results of all operations, the gradients in them, and per-record gradients that are formed.
+    """
     passed: int = sum(math.prod(kind.shape[1:]) for kind in kinds.values() if isinstance(kind, Rows))
     return 2 * passed + sum(_gradient_values(layer, _input_shape(node, kinds)) for node, layer in used.items())
 
 
 def _gradient_values(layer: nn.Module, shape: torch.Size) -> int:
-    """Number of values in the gradients of one record that a layer's rule forms, and in the steps of a sequence."""
+    """Number of values that a layer's rule keeps for one record's gradient."""
     if type(layer) is nn.Embedding or (type(layer) is nn.Linear and len(shape) == 2):
         return 0  # rows of its own words; or two vectors, whose product is never formed
     formed: int = sum(p.numel() for p in layer.parameters() if p.requires_grad)
@@ -267,7 +279,7 @@ def _gradient_values(layer: nn.Module, shape: torch.Size) -> int:
 
 
 def _own_all_parameters(runnable: fx.GraphModule, used: list[nn.Module]) -> bool:
-    """Return whether all parameters lie in these layers, each called once, without sharing."""
+    """Return whether these layers own all parameters, each called once, without sharing."""
     once = len({id(layer) for layer in used}) == len(used) > 0
     own = [id(p) for layer in used for _, p in layer.named_parameters(remove_duplicate=False)]
     parameters = dict(runnable.named_parameters())
@@ -277,7 +289,10 @@ def _own_all_parameters(runnable: fx.GraphModule, used: list[nn.Module]) -> bool
 
 
 def _graph_signature(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module]) -> tuple[Any, ...]:
-    """Signature of a graph: operations with constants, attributes of layers, shapes, flags and buffers."""
+    """Signature of a traced graph without the values of its parameters.
+
+    Operations with constants, attributes of layers, shapes, flags and buffers.
+    """
     own = [(layer.extra_repr(), operations.layer_signature(layer)) for layer in layers.values()]
     parameters = [(name, tuple(p.shape), p.requires_grad) for name, p in runnable.named_parameters()]
     buffers = [(name, buffer.detach().cpu().numpy().tobytes()) for name, buffer in runnable.named_buffers()]

@@ -27,11 +27,11 @@ class PerSampleGradients(ABC):
 
     @abstractmethod
     def squares(self) -> torch.Tensor:
-        """Squared norms in double precision, shape (B,)."""
+        """Squared norms of the records' gradients, in double precision, shape (B,)."""
 
     @abstractmethod
     def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
-        """Add the sum of factor · gradient over the kept records to the parameter's sums."""
+        """Add the sum of the records' gradients, each times its factor."""
 
 
 #: Gradients of the parameters of a layer, by their names.
@@ -39,7 +39,7 @@ LayerGradients: TypeAlias = dict[str, PerSampleGradients]
 
 
 class DenseGradients(PerSampleGradients):
-    """Gradients in full, shape (B, ...)."""
+    """Gradients of B records in full, shape (B, ...)."""
 
     def __init__(self, gradients: torch.Tensor) -> None:
         self.gradients = gradients.reshape(len(gradients), -1)
@@ -52,7 +52,10 @@ class DenseGradients(PerSampleGradients):
 
 
 class ConvolutionGradients(DenseGradients):
-    """Gradients of a convolution, shape (B, outputs, *window, inputs): channels last; PyTorch has them second."""
+    """Gradients of B records in the weight of a convolution, channels last.
+
+    Shape (B, outputs, *window, inputs); PyTorch has channels second.
+    """
 
     def __init__(self, gradients: torch.Tensor) -> None:
         super().__init__(gradients)
@@ -65,7 +68,10 @@ class ConvolutionGradients(DenseGradients):
 
 
 class OuterProducts(PerSampleGradients):
-    """Gradients δ⊗a, never formed: slopes of shape (B, p), inputs of shape (B, q)."""
+    """Gradients of B records as outer products δ⊗a that are never formed.
+
+    δ has the shape (B, p), a the shape (B, q).
+    """
 
     def __init__(self, slopes: torch.Tensor, inputs: torch.Tensor) -> None:
         self.slopes, self.inputs = slopes, inputs
@@ -79,7 +85,7 @@ class OuterProducts(PerSampleGradients):
 
 
 class EmbeddingGradients(PerSampleGradients):
-    """Gradients of a table of words: zero but for the rows of a record's own words.
+    """Gradients of B records in an embedding: rows of their own words.
 
     Parameters
     ----------
@@ -108,7 +114,10 @@ class EmbeddingGradients(PerSampleGradients):
 
 
 def _without_dropped(rows: torch.Tensor, kept: torch.Tensor | None) -> torch.Tensor:
-    """Set dropped records to zero: a factor of 0 is not enough, because 0·∞ is not a number."""
+    """Set the gradients of dropped records to zero.
+
+    A factor of 0 is not enough, because 0·∞ is not a number.
+    """
     return rows if kept is None else torch.where(kept.unsqueeze(-1), rows, 0.0)
 
 
@@ -123,7 +132,10 @@ def _linear_gradients(layer: nn.Module, inputs: torch.Tensor, slopes: torch.Tens
 
 
 def _recurrent_gradients(layer: nn.RNNBase, inputs: torch.Tensor, slopes: torch.Tensor) -> LayerGradients:
-    """Shares of one affine map, with the steps in the first dimension of inputs and slopes."""
+    """Per-record gradients of one affine map in a recurrent layer.
+
+    The steps are in the first dimension of inputs and slopes.
+    """
     return _linear_gradients(layer, inputs.transpose(0, 1), slopes.transpose(0, 1))
 
 
@@ -135,7 +147,10 @@ def _convolution_gradients(layer: Convolution, inputs: torch.Tensor, slopes: tor
 
 
 def _convolution_windows(layer: Convolution, inputs: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-    """Input of a convolution at each place; channels come last, so that whole lines are copied."""
+    """Windows of a convolution's input at each place.
+
+    Channels come last, so that whole lines are copied.
+    """
     padding = _convolution_padding(layer)
     if any(padding):
         inputs = F.pad(inputs, padding, mode="constant" if layer.padding_mode == "zeros" else layer.padding_mode)
@@ -149,7 +164,7 @@ def _convolution_windows(layer: Convolution, inputs: torch.Tensor, places: Seque
 
 
 def _convolution_padding(layer: Convolution) -> list[int]:
-    """Padding before and after each dimension, the last dimension first."""
+    """Padding of a convolution before and after each dimension, the last first."""
     if layer.padding == "valid":
         return [0] * (2 * len(layer.kernel_size))
     if layer.padding == "same":
@@ -177,7 +192,7 @@ def _group_norm_gradients(layer: nn.GroupNorm, inputs: torch.Tensor, slopes: tor
 
 
 def _scale_and_shift_gradients(scaled: torch.Tensor, slopes: torch.Tensor, places: int) -> LayerGradients:
-    """Shares of a factor and a term for each channel, equal in all places."""
+    """Per-record gradients of a factor and a term for each channel."""
     return {"weight": DenseGradients((scaled * slopes).sum(places)), "bias": DenseGradients(slopes.sum(places))}
 
 

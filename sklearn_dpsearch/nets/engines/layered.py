@@ -29,7 +29,9 @@ MEMORY_OF_STEPS = 2**28
 
 
 class LayeredEngine(SingleNetEngine):
-    """Nets of one graph, one at a time, whose parameters lie in layers with a rule in ``shares``, each used once.
+    """Engine for a traced graph whose layers have rules for per-record gradients.
+
+    One net at a time; each layer is used once.
 
     Layers are watched while the graph runs, slopes in their outputs come from autograd, and the only gradients in
     parameters are those of single records. Of recurrent layers, which run step by step, all affine maps are watched.
@@ -113,7 +115,7 @@ STEPS: dict[str, Callable[[torch.Tensor, torch.Tensor, States], States]] = {
 def unrolled_forward(
     layer: nn.RNNBase, watch: Watch, inputs: torch.Tensor, start: torch.Tensor | States | None = None
 ) -> tuple[torch.Tensor, torch.Tensor | States]:
-    """Outputs and last states of a recurrent layer, as the layer takes and returns them."""
+    """Run a recurrent layer step by step: outputs and last states."""
     if start is None:
         records = inputs.shape[0 if layer.batch_first else 1]
         nothing = inputs.new_zeros(layer.num_layers * (1 + layer.bidirectional), records, layer.hidden_size)
@@ -138,7 +140,7 @@ def unrolled_forward(
 def _run_one_direction(
     layer: nn.RNNBase, name: str, watch: Watch, inputs: torch.Tensor, states: States
 ) -> tuple[torch.Tensor, States]:
-    """Hidden states of all steps, and the states after the last, of one direction of one layer."""
+    """Run one direction of a recurrent layer: hidden states, and the last states."""
     into, own = (getattr(layer, f"weight_{end}_{name}") for end in ("ih", "hh"))
     nothing = into.new_zeros(len(into))
     given = F.linear(inputs, into, getattr(layer, f"bias_ih_{name}", nothing))

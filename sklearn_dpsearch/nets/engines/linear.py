@@ -36,7 +36,9 @@ Seen: TypeAlias = tuple[int, torch.Tensor, torch.Tensor]
 
 
 class LinearEngine(Engine):
-    """Nets whose parameters all lie in ``nn.Linear`` layers, each used once on one vector per record.
+    """Engine for nets whose parameters all lie in ``nn.Linear`` layers.
+
+    Each is used once, on one vector per record.
 
     The gradient of a linear layer is an outer product δ⊗a, with norm |δ|·√(|a|² + 1) and clipped sum Σ c·δ⊗a: no
     per-record gradient is ever formed (Goodfellow 2015; Li, Tramèr, Liang & Hashimoto 2022, "ghost clipping").
@@ -103,7 +105,7 @@ class LinearEngine(Engine):
         self._add([slope * factors for slope in slopes], tables)
 
     def _backpropagate_sequence(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[Seen]:
-        """Back-propagate through the layers of a sequence."""
+        """Back-propagate through a sequence of layers, without autograd."""
         assert self.sequence is not None
         seen = [inputs]
         for layer in self.sequence:
@@ -122,7 +124,7 @@ class LinearEngine(Engine):
         return found
 
     def _backpropagate_graph(self, inputs: Inputs, targets: torch.Tensor) -> list[Seen]:
-        """Run the graph, and back-propagate by autograd."""
+        """Run a traced graph of linear layers, and back-propagate by autograd."""
         self._nets = len(targets)
         self._seen: list[Seen] = []
         outputs = self.template(map_tensors(lambda rows: rows.flatten(0, 1), inputs))
@@ -140,7 +142,10 @@ class LinearEngine(Engine):
         return outputs.flatten(0, 1)
 
     def _add(self, slopes: list[torch.Tensor], tables: list[torch.Tensor]) -> None:
-        """Add the sums over records of δ⊗a and of δ: pieces in single precision, one after the other in double."""
+        """Add the sums over records of δ⊗a and of δ.
+
+        Pieces are in single precision, their sums in double.
+        """
         records = tables[0].shape[1]
         for start in range(0, records, self.piece):
             part = slice(start, start + self.piece)
@@ -154,7 +159,7 @@ class LinearEngine(Engine):
             self._all.add_(self._piece_of_all)
 
     def _affine_map(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
-        """Layer number ``i`` of every net, on inputs of shape (M, B, in)."""
+        """Apply linear layer ``i`` of every net to inputs of shape (M, B, in)."""
         turned, bias = self._turned[i], self._biases[i]
         return torch.bmm(inputs, turned) if bias is None else torch.baddbmm(bias, inputs, turned)
 
@@ -163,7 +168,7 @@ class LinearEngine(Engine):
 
 
 def sequence_structure(module: nn.Module) -> Hashable | None:
-    """Structure of a sequence, all but its parameters; None for another module.
+    """Structure of a sequence of layers without parameters; None for other modules.
 
     Modules of equal structure differ in their parameters alone.
     """
@@ -181,7 +186,7 @@ def sequence_structure(module: nn.Module) -> Hashable | None:
 
 
 def flattened_layers(module: nn.Module) -> list[nn.Module]:
-    """Layers in order, with nested sequences flattened."""
+    """Layers of nested ``nn.Sequential`` modules, in order."""
     if type(module) is nn.Sequential:
         return [part for child in module for part in flattened_layers(child)]
     return [module]

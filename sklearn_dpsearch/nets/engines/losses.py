@@ -15,12 +15,15 @@ Fits = Callable[[torch.Size, torch.Size], bool]
 
 
 def _one_target_per_output(outputs: torch.Size, targets: torch.Size) -> bool:
-    """Return whether there is one target per output: other shapes would be broadcast over the records."""
+    """Return whether outputs and targets of a loss have one shape.
+
+    Other shapes would be broadcast over the records.
+    """
     return bool(outputs == targets)
 
 
 def _one_class_per_place(outputs: torch.Size, targets: torch.Size) -> bool:
-    """Return whether there is one class in each place, for the outputs of all classes."""
+    """Return whether a loss has one class in each place, for all outputs."""
     return len(outputs) >= 1 and outputs[1:] == targets
 
 
@@ -42,19 +45,22 @@ KNOWN: dict[type[nn.Module], Fits] = {
 
 
 class NLLOfProbabilities(nn.Module):
-    """Negative log-likelihood of probabilities, as in skorch's training with ``NLLLoss``: takes the logarithm."""
+    """Negative log-likelihood of probabilities, as skorch trains with ``NLLLoss``.
+
+    It takes the logarithm.
+    """
 
     def __init__(self, criterion: nn.NLLLoss) -> None:
         super().__init__()
         self.criterion = criterion
 
     def forward(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """The loss."""
+        """Negative log-likelihood of the targets."""
         return self.criterion(torch.log(outputs + torch.finfo(outputs.dtype).eps), targets)
 
 
 def sums_one_loss_per_record(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) -> bool:
-    """Return whether a criterion is known to sum one loss per record, for outputs and targets of these shapes."""
+    """Return whether a criterion is known to sum one loss per record."""
     if type(criterion) is NLLOfProbabilities:
         return not is_altered(criterion) and sums_one_loss_per_record(criterion.criterion, outputs, targets)
     fits = KNOWN.get(type(criterion))
@@ -70,7 +76,7 @@ SHORT = 32
 
 
 def loss_gradient(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Slope of a known sum of losses in the outputs, shape (B, ...)."""
+    """Gradient of a known criterion's summed loss in the outputs."""
     # The two most frequent losses have formulas: autograd would take longer than the rest of the step.
     classes = type(criterion) is nn.CrossEntropyLoss and outputs.dim() == 2 and targets.dim() == 1
     if classes and criterion.label_smoothing == 0 and criterion.ignore_index == -100:
@@ -85,7 +91,10 @@ def loss_gradient(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Te
 
 
 def _fast_softmax(logits: torch.Tensor) -> torch.Tensor:
-    """Softmax over the last axis. If that axis is short, PyTorch is ten times faster over another one."""
+    """Softmax over the last axis.
+
+    If that axis is short, PyTorch is ten times faster over another one.
+    """
     if logits.shape[-1] > SHORT:
         return torch.softmax(logits, dim=-1)
     return torch.softmax(logits.mT.contiguous(), dim=-2).mT
@@ -114,7 +123,7 @@ MISFITS: dict[str, tuple[tuple[type[nn.Module], ...], str]] = {
 
 
 def check_criterion_kind(criterion: object, outputs: str) -> None:
-    """Raise for a criterion that does not fit the kind of outputs.
+    """Raise for a criterion that does not fit the kind of net.
 
     Raises
     ------
@@ -126,7 +135,7 @@ def check_criterion_kind(criterion: object, outputs: str) -> None:
 
 
 def check_criterion_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None:
-    """Raise where the outputs of the module, on made-up records, do not fit the criterion.
+    """Raise where a module's outputs on made-up records do not fit the criterion.
 
     Raises
     ------

@@ -28,7 +28,7 @@ MOST_ON = {"cpu": 256}
 
 
 class VmapEngine(SingleNetEngine):
-    """Any net, one at a time: gradients of single records, clipped and summed.
+    """Engine for any net: gradients of single records under ``torch.func.vmap``.
 
     Parameters
     ----------
@@ -78,7 +78,10 @@ class VmapEngine(SingleNetEngine):
 
 
 def _recurrent_forward_with_states(layer: nn.RNNBase, inputs: torch.Tensor, state: torch.Tensor | None = None) -> Any:
-    """Run a recurrent layer with an initial state per record: ``vmap`` cannot write into a shared one."""
+    """Run a recurrent layer with initial states of its own per record.
+
+    ``vmap`` cannot write into a shared one.
+    """
     if state is None:
         records = (inputs.shape[0 if layer.batch_first else 1],) if inputs.dim() == 3 else ()
         layers = layer.num_layers * (1 + layer.bidirectional)
@@ -90,7 +93,9 @@ def _recurrent_forward_with_states(layer: nn.RNNBase, inputs: torch.Tensor, stat
 
 
 class OpacusEngine(SingleNetEngine):
-    """Any net that Opacus accepts, one at a time: its validator, its layer rules, its layers (``DPLSTM``).
+    """Engine for nets that Opacus accepts, with Opacus's per-sample gradients.
+
+    One net at a time: its validator, its layer rules, its layers (``DPLSTM``).
 
     That each gradient is of one record alone is Opacus's word; it is not checked here.
 

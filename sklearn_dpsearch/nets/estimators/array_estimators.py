@@ -55,14 +55,20 @@ class DPLogisticRegression(ArrayNet, TableClassifier):
 
     @property
     def coef_noise_(self) -> Array | None:
-        """Standard deviation of the noise in ``coef_``, in its shape; None if it is not known."""
+        """Standard deviation of the noise in ``coef_``, in its shape.
+
+        None if it is not known.
+        """
         noise = linear_map_noise(self)
         if noise is None or len(self.classes_) > 2:
             return noise
         return math.sqrt(2.0) * noise[:1]
 
     def _rows_of_log_odds(self, values: Array) -> Array:
-        """Rows in scikit-learn's form: for two classes one row, the second class minus the first."""
+        """Weights in scikit-learn's form: one row for two classes.
+
+        It is the second class minus the first.
+        """
         return values[1:] - values[:1] if len(self.classes_) == 2 else values
 
 
@@ -93,7 +99,10 @@ class DPLinearRegression(ArrayNet, TableRegressor):
 
     @property
     def coef_noise_(self) -> Array | None:
-        """Standard deviation of the noise in ``coef_``, in its shape; None if it is not known."""
+        """Standard deviation of the noise in ``coef_``, in its shape.
+
+        None if it is not known.
+        """
         noise, bounds = linear_map_noise(self), self._target_scale()
         return noise if noise is None else noise[0] * (1.0 if bounds is None else bounds.half)
 
@@ -156,7 +165,7 @@ class DPMLPRegressor(ArrayNet, TableRegressor):
 
 
 def linear_map(net: TableNet) -> tuple[Array, Array]:
-    """Weights and constants of the last layer, for features in their own units."""
+    """Weights and constants of a linear net, for features in their own units."""
     check_is_fitted(net, "module_")
     last, bounds = net.module_[-1], ArrayRecords(net).bounds
     weights, constants = (found.detach().cpu().numpy().astype(np.float64) for found in (last.weight, last.bias))
@@ -167,7 +176,10 @@ def linear_map(net: TableNet) -> tuple[Array, Array]:
 
 
 def linear_map_noise(net: TableNet) -> Array | None:
-    """Standard deviation of the noise in the weights of ``linear_map``, in their shape; None if it is not known."""
+    """Noise in the weights of a linear net; None if not known.
+
+    Standard deviations, in the shape of the weights.
+    """
     (weights, _), bounds = linear_map(net), ArrayRecords(net).bounds
     if net.weight_noise_ is None:
         return None

@@ -134,7 +134,10 @@ class DPSGDEstimator(BaseEstimator):
 
     @privacy_spent_.setter
     def privacy_spent_(self, spent: PrivacySpent) -> None:
-        """Set the cost that a search states of its released model; earlier costs stay noted."""
+        """Set the cost that a search states of its released model.
+
+        Earlier costs stay noted.
+        """
         cost.state_cost(self, spent, *vars(self).get("_inherited_", ()))
 
     @privacy_spent_.deleter
@@ -178,7 +181,9 @@ class DPSGDEstimator(BaseEstimator):
         )
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
-        """Parameters that make every fit ``factor`` times less private; 1 stands for the noise as configured.
+        """Parameters that make every fit ``factor`` times less private.
+
+        1 stands for the noise as configured.
 
         If the candidates of a search vary the rate or the number of steps, the noise of each is calibrated to one
         Gaussian target, so that all have equal guarantees.
@@ -204,15 +209,23 @@ class DPSGDEstimator(BaseEstimator):
         return {"sample_rate": rate_of(self, n), "batch_size": None} if follows_number(self) else {}
 
     def expected_number(self, n: int) -> float:
-        """Number of records that the net expects: ``n``, unless its arguments tell another."""
+        """Number of records that the net expects.
+
+        ``n``, unless its arguments tell another.
+        """
         return settings_of(self, n).expected_number(n)
 
     def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
-        """Parameters for a guarantee, and for targets, under these neighbours; None for add/remove."""
+        """Parameters for a guarantee, and for targets, under these neighbours.
+
+        None for add/remove.
+        """
         return None if neighboring == "add_remove" else {"neighboring": neighboring}
 
     def extrapolation(self) -> Mapping[str, str | Callable[..., float]]:
-        """Rules by which the best parameters grow with the number of records, at equal rate, noise and number of steps.
+        """Rules by which parameters grow from few records to many.
+
+        Sampling rate, noise and number of steps are equal.
 
         A numeric learning rate of SGD grows in proportion, so that the noise that reaches the parameters stays equal
         (Koskela & Kulkarni 2023, §3.2), at most to a long step of the derived rule. Parameters of adaptive optimizers
@@ -243,45 +256,45 @@ class DPSGDEstimator(BaseEstimator):
         """
 
     def _check_arguments(self) -> None:
-        """Raise for arguments that are wrong for all data."""
+        """Raise for arguments of a net that are wrong for all data."""
         self._check_settings()
         self._resolve_schema()
 
     def _check_settings(self) -> None:
-        """Raise for arguments that are wrong whatever a schema says."""
+        """Raise for arguments of a net that are wrong whatever the schema."""
         # Not _validate_params: skorch has a method of this name.
         validate_parameter_constraints(all_constraints(type(self)), self.get_params(deep=False), type(self).__name__)
         settings_of(self, self.batch_size)
         self._check_net()
 
     def _resolve_schema(self) -> None:
-        """Read the schema, if there is one, and raise for arguments that contradict it."""
+        """Read the schema of a net, and raise for arguments that contradict it."""
 
     # --- hooks for each kind of net -----------------------------------------------------------------------------------
 
     @abstractmethod
     def _check_net(self) -> None:
-        """Raise for further arguments that are wrong for all data."""
+        """Raise for arguments that only one kind of net has."""
 
     @abstractmethod
     def _own_assumptions(self) -> tuple[str, ...]:
-        """Assumptions of the guarantee that not all nets make."""
+        """Assumptions of the guarantee that only one kind of net makes."""
 
     @abstractmethod
     def _uses_sgd(self) -> bool:
-        """Return whether the learning rate multiplies the noisy gradient as it is."""
+        """Return whether the optimizer is SGD, which moves by the gradient itself."""
 
     @abstractmethod
     def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
-        """Check the records, initialise the module if ``fresh``, and return inputs and targets."""
+        """Check the records, initialise the module, and return records for training."""
 
     def _module_in_training(self) -> nn.Module:
-        """Module wrapped to take the inputs."""
+        """Module as it takes the inputs of a training."""
         return self.module_
 
     @abstractmethod
     def _training_criterion(self) -> nn.Module:
-        """Loss, summed over records."""
+        """Criterion of a training, which sums the loss over records."""
 
     @abstractmethod
     def _step_facts(self, settings: Settings) -> step_size.StepFacts:
@@ -289,21 +302,21 @@ class DPSGDEstimator(BaseEstimator):
 
     @abstractmethod
     def _update(self) -> UpdateRule:
-        """Rule of the optimizer."""
+        """Update rule of the net's optimizer."""
 
     @abstractmethod
     def _schedule(self, settings: Settings, decay: list[float]) -> Table:
-        """Hyperparameters that change from step to step."""
+        """Hyperparameters of the optimizer that change from step to step."""
 
     def _before_training(self, task: TrainingTask, decay: list[float]) -> None:
-        """Take notes of a training that begins."""
+        """Note facts of a training before its first step."""
 
     # --- training -------------------------------------------------------------------------------------------------
 
     def _task(
         self, settings: Settings, given: Records, costs: Sequence[PrivacySpent], places: int | None = None
     ) -> TrainingTask:
-        """Training of the records that the arguments describe, after trainings with these costs."""
+        """Training task of a net, by its arguments and its records."""
         expected = settings.expected_batch_size(given.units)
         facts, rule = self._step_facts(settings), self._step_rule
         step = rule.unclipped_step(settings.noise, expected, facts)
@@ -338,14 +351,16 @@ class DPSGDEstimator(BaseEstimator):
         return task
 
     def in_places(self, places: int) -> None:
-        """Draw batches of the next ``fit`` from this public number of places; those without a record are blank.
+        """Draw the batches of the next ``fit`` from a number of places.
+
+        It is public; places without a record are blank.
 
         For searches in which the number of records is secret.
         """
         self.__dict__[PLACES] = places
 
     def _check_before_data(self) -> int | None:
-        """Check what can be checked before any data is read; return the number of places of this ``fit`` alone."""
+        """Check a net before it reads data; return its number of places."""
         places: int | None = self.__dict__.pop(PLACES, None)
         self._check_arguments()
         if not follows_number(self):
@@ -354,7 +369,7 @@ class DPSGDEstimator(BaseEstimator):
         return places
 
     def _prepare_fit(self, X: Any, y: Any, fresh: bool, places: int | None, groups: Any = None) -> PreparedTraining:
-        """Training of records, of which everything is known before its first step."""
+        """Prepare a training of these records up to its first step."""
         unit = "record" if groups is None else "person"
         given = self._prepare(X, y, fresh, groups)
         settings = settings_of(self, given.units)
@@ -418,14 +433,17 @@ class DPSGDEstimator(BaseEstimator):
         return [net if id(net) in fitted else None for net in models]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Drop the noise seed from a fitted net: the seed would be enough to undo the noise."""
+        """State of a net for a pickle, without the noise seed if fitted.
+
+        The seed would be enough to undo the noise.
+        """
         found: dict[str, Any] = super().__getstate__()
         return {**found, "noise_seed": None} if "privacy_spent_" in found else found
 
 
 @dataclass(frozen=True)
 class PreparedTraining:
-    """Training of a net, of which everything is known before its first step."""
+    """Training of a net, prepared up to its first step."""
 
     net: DPSGDEstimator
     given: Records
@@ -437,13 +455,13 @@ class PreparedTraining:
     unit: str
 
     def release(self) -> None:
-        """State the cost of the training that has succeeded, and keep the optimizer's memory."""
+        """State the cost of a training that succeeded, and keep optimizer memory."""
         cost.add_training(self.net, self.settings, self.costs, (*self.foreign, *self.task.notes), self.unit)
         self.net.optimizer_memory_ = memory_on_cpu(self.task.memory)
 
 
 def all_constraints(kind: type) -> dict[str, Any]:
-    """scikit-learn's constraints on the arguments of an estimator: those of all classes above it."""
+    """Parameter constraints of an estimator and of all classes above it."""
     stated = (vars(one).get("_parameter_constraints", {}) for one in reversed(kind.__mro__))
     return {name: allowed for part in stated for name, allowed in part.items()}
 
@@ -452,7 +470,10 @@ def all_constraints(kind: type) -> dict[str, Any]:
 
 
 def _group_by_records(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[list[PreparedTraining]]:
-    """Prepare nets for training, grouped by common records; drop nets that fail."""
+    """Prepare nets for training in groups with equal records.
+
+    Nets that fail are dropped.
+    """
     if type(X) is np.ndarray and all(net.takes_chosen_rows for net in nets):
         X = ChosenRows(X)  # caches its conversion for the next net with the same bounds
     groups: list[list[PreparedTraining]] = []
@@ -468,7 +489,7 @@ def _group_by_records(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[li
 
 
 def _train_group(members: Sequence[PreparedTraining]) -> list[PreparedTraining]:
-    """Train nets on their common records; return those that succeeded."""
+    """Train a group of nets on their records; return those that succeeded."""
     most, records = min(one.net.max_physical_batch for one in members), members[0].given.on(members[0].device)
     work = partial(train_together, [one.task for one in members], records, max_physical_batch=most)
     done = in_fixed_words(type(members[0].net).__name__, work)

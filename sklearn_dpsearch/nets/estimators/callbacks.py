@@ -14,7 +14,7 @@ from ...privacy import LeakingEstimatorError
 
 
 def callbacks_of_kind(given: Any, kind: type) -> list[Any]:
-    """Callbacks of one kind, among those of a net, alone or with their names.
+    """skorch callbacks of one kind, after a check of all.
 
     Raises
     ------
@@ -53,7 +53,10 @@ def _check_callback(callback: Any) -> None:
 
 
 def _freezes_at_the_start(callback: Freezer) -> bool:
-    """Return whether a freezer is as made, or as initialised by skorch (copies keep the methods of their original)."""
+    """Return whether a skorch ``Freezer`` acts before the first step alone.
+
+    It is then as made, or as initialised by skorch (copies keep the methods of their original).
+    """
     at, schedule = callback.at, callback.schedule
     made = isinstance(at, partial) and _is_method_of(at.func, Freezer._epoch_at) and at.keywords == {"epoch": 1}
     first = (type(at) is int and at == 1) or made
@@ -69,7 +72,7 @@ def _is_method_of(given: object, known: object) -> bool:
 
 
 def freeze_parameters(module: nn.Module, given: Any) -> None:
-    """Freeze parameters by their names, for each ``Freezer`` among the callbacks of a net.
+    """Freeze parameters by name, for each skorch ``Freezer`` among the callbacks.
 
     Raises
     ------

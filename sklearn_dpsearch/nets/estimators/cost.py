@@ -38,7 +38,7 @@ Note: TypeAlias = str | tuple[str, PrivacySpent]
 
 
 def stated_cost(model: Any) -> PrivacySpent:
-    """Cost that a fitted model states.
+    """Privacy cost that a fitted model states.
 
     Raises
     ------
@@ -52,14 +52,17 @@ def stated_cost(model: Any) -> PrivacySpent:
 
 
 def state_cost(net: Any, *spent: PrivacySpent) -> None:
-    """Set the statement of a net, and note all costs of its parameters on the module."""
+    """State the privacy cost of a net, and note it on the module."""
     vars(net)["privacy_spent_"] = spent[0]
     if "module_" in vars(net):
         write_notes(net.module_, spent)
 
 
 def costs_before(net: Any, fresh: bool) -> list[PrivacySpent]:
-    """Costs of the parameters that training starts from: this net's own trainings, or those of other nets."""
+    """Costs of the parameters from which a net's training starts.
+
+    They are of this net's own trainings, or of those of other nets.
+    """
     found = costs_on_module(net.module_)
     if fresh:
         vars(net).pop("_inherited_", None)
@@ -70,12 +73,12 @@ def costs_before(net: Any, fresh: bool) -> list[PrivacySpent]:
 
 
 def remember_parameters(net: Any) -> None:
-    """Remember the parameters of a net, so that parameters from elsewhere are recognised by their difference."""
+    """Remember a digest of a net's parameters, to recognise foreign ones."""
     net._known_parameters_ = digest_of_arrays(*net.module_.state_dict().values())
 
 
 def foreign_parameters(net: Any) -> tuple[str, ...]:
-    """Assumptions about parameters that came into the module from elsewhere."""
+    """Assumptions about parameters put into a net's module from elsewhere."""
     known = vars(net).get("_known_parameters_")
     if known is None or known == digest_of_arrays(*net.module_.state_dict().values()):
         return ()
@@ -83,7 +86,7 @@ def foreign_parameters(net: Any) -> tuple[str, ...]:
 
 
 def check_same_unit(costs: Sequence[PrivacySpent], unit: str) -> None:
-    """Raise for parameters whose earlier cost is of another unit of privacy than that of a training."""
+    """Raise for earlier costs of another unit of privacy."""
     for spent in costs:
         if spent.unit != unit:
             raise PrivacyError(
@@ -93,7 +96,7 @@ def check_same_unit(costs: Sequence[PrivacySpent], unit: str) -> None:
 
 
 def add_training(net: Any, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str], unit: str) -> None:
-    """Add one training to the cost of the parameters of a net."""
+    """Add one training to the privacy cost of a net."""
     remember_parameters(net)
     net.n_steps_, net.noise_multiplier_ = settings.steps, settings.noise
     number = 1 + sum(len(spent.components) for spent in costs)
@@ -108,7 +111,7 @@ def add_training(net: Any, settings: Settings, costs: Sequence[PrivacySpent], no
 
 
 def combined(spent: Sequence[PrivacySpent], delta: float) -> PrivacySpent:
-    """Combine statements about the same parameters into one."""
+    """Combine privacy statements about the same parameters into one."""
     check_same_unit(spent, spent[-1].unit)
     return PrivacySpent(
         guarantee=compose(*(one.guarantee for one in spent)),
@@ -120,7 +123,7 @@ def combined(spent: Sequence[PrivacySpent], delta: float) -> PrivacySpent:
 
 
 def remove_training(net: Any) -> None:
-    """Remove all traces of a failed training."""
+    """Remove all attributes of a failed training from a net."""
     for name in FITTED & vars(net).keys():
         delattr(net, name)  # skorch keeps lists of the attributes that it has set
     if "initialized_" in vars(net):
@@ -131,18 +134,18 @@ def remove_training(net: Any) -> None:
 
 
 def write_notes(module: nn.Module, spent: Sequence[PrivacySpent]) -> None:
-    """Write the total cost of a module's parameters on the module and on all of its parts."""
+    """Write privacy costs as notes on a module and its parts."""
     put_notes(module, tuple(map(_new_note, spent)))
 
 
 def put_notes(module: nn.Module, notes: tuple[Note, ...]) -> None:
-    """Put notes on a module and on all of its parts."""
+    """Put notes of a privacy cost on a module and its parts."""
     for part in module.modules():
         vars(part)[NOTE] = notes
 
 
 def costs_on_module(module: nn.Module) -> list[PrivacySpent]:
-    """Privacy cost of a module's parameters so far: one entry for each training, or search, that left a note."""
+    """Privacy costs noted on a module, one for each training or search."""
     found: dict[str, PrivacySpent] = {}
     for note in (note for part in module.modules() for note in vars(part).get(NOTE, ())):
         token, spent = note if isinstance(note, tuple) else json.loads(note).values()
@@ -152,7 +155,9 @@ def costs_on_module(module: nn.Module) -> list[PrivacySpent]:
 
 
 def _new_note(spent: PrivacySpent) -> Note:
-    """Make a note: text, or the object itself if a guarantee cannot be written as text.
+    """Make a note of a privacy cost, with a number of its own.
+
+    It is text, or the object itself if a guarantee cannot be written as text. By the number copies are recognised.
 
     Each note has its own number, by which copies are recognised.
     """
@@ -165,7 +170,7 @@ def _new_note(spent: PrivacySpent) -> Note:
 
 @contextlib.contextmanager
 def notes_in_state_dict(module: nn.Module) -> Iterator[None]:
-    """Write the notes of a module into its ``state_dict`` while the block lasts.
+    """Write a module's cost notes into its ``state_dict`` while open.
 
     Raises
     ------
@@ -193,7 +198,10 @@ def notes_in_state_dict(module: nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def notes_of_state_dict(module: nn.Module) -> Iterator[list[tuple[str, ...]]]:
-    """Collect the notes of parameters loaded into a module while the block lasts; empty for a file without notes."""
+    """Collect cost notes of parameters loaded into a module while open.
+
+    Empty for a file without notes.
+    """
     found: list[tuple[str, ...]] = []
 
     def note(state: object, prefix: str, metadata: dict[str, Any], *rest: object) -> None:
@@ -210,7 +218,7 @@ def notes_of_state_dict(module: nn.Module) -> Iterator[list[tuple[str, ...]]]:
 
 
 def _statement_to_values(spent: PrivacySpent) -> dict[str, Any]:
-    """A statement as plain values, whose guarantees are in the versioned layout of ``to_dict``."""
+    """Privacy statement as plain values, in the versioned layout of ``to_dict``."""
     return {
         "guarantee": spent.guarantee.to_dict(),
         "delta": spent.delta,
@@ -222,7 +230,10 @@ def _statement_to_values(spent: PrivacySpent) -> dict[str, Any]:
 
 
 def _statement_from_values(found: Mapping[str, Any]) -> PrivacySpent:
-    """Read a statement from plain values; the file may come from an untrusted source."""
+    """Read a privacy statement from plain values.
+
+    The file may come from an untrusted source.
+    """
     release = found["release"]
     return PrivacySpent(
         guarantee=from_dict(found["guarantee"]),

@@ -96,7 +96,10 @@ class TabularEnsemble(TableModel):
 
     @property
     def privacy_spent_(self) -> PrivacySpent:
-        """Cost of the fit, or of the search that released it; both models, which are released together, state it."""
+        """Cost of the fit, or of the search that released it.
+
+        Both models, which are released together, state it.
+        """
         return cost.stated_cost(self)
 
     @privacy_spent_.setter
@@ -131,11 +134,17 @@ class TabularEnsemble(TableModel):
         return {"batch_size": RATE * n}
 
     def in_places(self, places: int) -> None:
-        """Train the net of the next ``fit`` in this public number of places, as other nets do in a search."""
+        """Draw the net's batches of the next ``fit`` from a number of places.
+
+        The number is public.
+        """
         self.__dict__[PLACES] = places
 
     def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
-        """Parameters for a guarantee, and for targets, under replace-one neighbours; None for other relations."""
+        """Parameters for a guarantee, and for targets, under replace-one neighbours.
+
+        None for other relations.
+        """
         return self._unfitted_models(1.0)[0].under(neighboring)
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
@@ -149,7 +158,7 @@ class TabularEnsemble(TableModel):
         return compose(*(model.privacy_guarantee() for model in self._unfitted_models(mu * SHARE)))
 
     def _unfitted_models(self, mu: float) -> tuple[FrameNet, GradientBoosting]:
-        """Net and boosting, unfitted, with a guarantee of ``mu`` each."""
+        """Unfitted net and boosting, with a guarantee of ``mu`` each."""
         names = ("schema", "target", "neighboring", "random_state", "noise_seed", *self._facts)
         shared = {"target_mu": mu, **{name: getattr(self, name) for name in names}}
         net, boosting = self._kinds
@@ -211,7 +220,9 @@ class TabularEnsemble(TableModel):
 @documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularEnsembleClassifier(LogitClassifier, TabularEnsemble):
-    """Classifier of data frames: the mean of a net and of boosting, each with half of the privacy.
+    """Classifier of data frames: the mean of a net and of boosting.
+
+    Each of the two has half of the privacy.
 
     Logits are averaged: those of ``DPTabularClassifier`` without hidden layers, and of
     ``DPGradientBoostingClassifier``.
@@ -248,7 +259,9 @@ class DPTabularEnsembleClassifier(LogitClassifier, TabularEnsemble):
 @documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
-    """Regressor of data frames: the mean of a net and of boosting, each with half of the privacy.
+    """Regressor of data frames: the mean of a net and of boosting.
+
+    Each of the two has half of the privacy.
 
     Predictions are averaged: those of ``DPTabularRegressor`` and of ``DPGradientBoostingRegressor``.
 
@@ -273,5 +286,5 @@ class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
 
 
 def weight_of_net(signal: float) -> float:
-    """Weight of the net in the mean, by n·μ, a public number."""
+    """Weight of the net in the mean with boosting, by n·μ."""
     return max(WEIGHT * math.sqrt(min(1.0, signal / FEW, MANY / signal)), LEAST_WEIGHT)

@@ -32,12 +32,14 @@ Encode = Callable[[Any], torch.Tensor]
 
 
 def is_dataset(X: Any) -> bool:
-    """Return whether records are read one by one."""
+    """Return whether X is a dataset whose records are read one by one."""
     return isinstance(X, (torch.utils.data.Dataset, SliceDataset))
 
 
 def tensors_from_arrays(X: Any) -> Inputs:
-    """Arrays as tensors in single precision; integers stay integers. Arrays that fit are not copied.
+    """Arrays as tensors in single precision; integers stay integers.
+
+    Arrays that fit are not copied.
 
     Raises
     ------
@@ -58,7 +60,9 @@ def tensors_from_arrays(X: Any) -> Inputs:
 
 
 def training_records(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode, device: Any) -> Records:
-    """Records for training, in the form in which they stay: read one by one, in their file, or in memory.
+    """Records for training from arrays, named arrays, or a ``Dataset``.
+
+    They stay as they are: read one by one, in their file, or in memory.
 
     Parameters
     ----------
@@ -89,17 +93,22 @@ def training_records(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: 
 
 
 def zero_row(rows: ChosenRows) -> torch.Tensor:
-    """Row of zeros, of the shape and kind of the records."""
+    """Tensor with one row of zeros, like the rows of an array."""
     return single_precision(torch.from_numpy(np.zeros((1, *rows.shape[1:]), rows.dtype)))
 
 
 def tensor_from_block(block: Any, name: str = "X") -> torch.Tensor:
-    """Convert rows to single precision; integers stay integers."""
+    """Rows of an array as a tensor in single precision.
+
+    Integers stay integers.
+    """
     return single_precision(torch.from_numpy(numeric_array(name, block)))
 
 
 def numeric_array(name: str, data: Any) -> NDArray[Any]:
-    """Records as a numeric array; a list becomes one of floating-point numbers.
+    """Array of numbers from the user's container.
+
+    A list becomes one of floating-point numbers.
 
     Raises
     ------
@@ -113,7 +122,7 @@ def numeric_array(name: str, data: Any) -> NDArray[Any]:
 
 
 def single_precision(values: torch.Tensor) -> torch.Tensor:
-    """Floating-point numbers in single precision; integers (tokens) as they are, for embeddings."""
+    """Tensor with floats in single precision; integers stay as tokens."""
     return values.float() if values.is_floating_point() else values.long()
 
 
@@ -121,7 +130,9 @@ def single_precision(values: torch.Tensor) -> torch.Tensor:
 
 
 def read_record(inputs: Any, targets: Any, number: int) -> tuple[Inputs, Any]:
-    """Input and target of one record; without targets a record is a pair of both.
+    """Read the input and the target of one record of a ``Dataset``.
+
+    Without targets a record is a pair of both.
 
     Raises
     ------
@@ -145,7 +156,9 @@ def read_record(inputs: Any, targets: Any, number: int) -> tuple[Inputs, Any]:
 
 
 def dataset_records(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode) -> ReadRecords:
-    """Records that are read one by one. The first one is read for its shape and kind only; its values are not used.
+    """Records of a ``Dataset``, each read when a batch needs it.
+
+    The first one is read for its shape and kind only; its values are not used.
 
     Raises
     ------
@@ -178,7 +191,10 @@ def dataset_records(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: E
 
 
 def arrays_from_dataset(X: Any, y: Any) -> tuple[Any, Any]:
-    """Replace datasets of arrays by their arrays; leave all other inputs unchanged."""
+    """Replace datasets of arrays by their arrays.
+
+    All other inputs are unchanged.
+    """
     if isinstance(X, DataLoader):
         raise TypeError(
             "Found a DataLoader; a private training draws its batches itself, as its guarantee depends on them. Give "
@@ -192,7 +208,10 @@ def arrays_from_dataset(X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _arrays_held(source: Any) -> list[Any] | None:
-    """Arrays of a dataset, one for each returned value. By exact type: a subclass may do more."""
+    """Arrays that a ``Dataset`` holds, one for each returned value.
+
+    By exact type: a subclass may do more.
+    """
     if type(source) is TensorDataset:
         return list(source.tensors)
     if type(source) is skorch.dataset.Dataset and isinstance(source.X, (np.ndarray, torch.Tensor)):
@@ -208,7 +227,10 @@ def _arrays_held(source: Any) -> list[Any] | None:
 
 
 def record_tensors(item: Any) -> Inputs:
-    """One record's input, or inputs by name, in single precision; integers stay integers."""
+    """Input of one record, or inputs by name, as tensors.
+
+    In single precision; integers stay integers.
+    """
     if isinstance(item, Mapping):
         return {str(name): _record_tensor(part) for name, part in item.items()}
     if isinstance(item, (tuple, list)) and any(getattr(part, "ndim", 0) for part in item):
@@ -251,7 +273,7 @@ class ForPrediction(torch.utils.data.Dataset):
 
 
 def check_input_names(module: nn.Module, names: Sequence[str]) -> None:
-    """Raise for named inputs that are not the arguments of ``forward``.
+    """Raise for named inputs that ``forward`` does not take.
 
     Raises
     ------

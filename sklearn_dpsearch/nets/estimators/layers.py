@@ -37,7 +37,10 @@ SUPPORTED, SUPPORTED_FOR_NUMBERS = 10_000, 1_000
 
 
 def zero_linear(fan_in: int, fan_out: int) -> nn.Linear:
-    """Linear layer that starts at zero: where the loss is convex, a random start could only harm."""
+    """Linear layer that starts at zero.
+
+    Where the loss is convex, a random start could only harm.
+    """
     layer = nn.utils.skip_init(nn.Linear, fan_in, fan_out, dtype=torch.float32)
     nn.init.zeros_(layer.weight)
     nn.init.zeros_(layer.bias)
@@ -45,7 +48,7 @@ def zero_linear(fan_in: int, fan_out: int) -> nn.Linear:
 
 
 def perceptron(widths: Sequence[int], activation: Callable[[], nn.Module], generator: torch.Generator) -> nn.Sequential:
-    """Linear layers in sequence.
+    """Linear layers with activations, from public initial weights.
 
     Weights start uniform (Glorot); biases, and a net without hidden layers, start at zero.
 
@@ -68,7 +71,9 @@ def perceptron(widths: Sequence[int], activation: Callable[[], nn.Module], gener
 
 
 class WideAndDeep(nn.Module):
-    """Sum of a linear part on all inputs and a part with hidden layers on the first ones (Cheng et al. 2016).
+    """Sum of a linear part and hidden layers (Cheng et al. 2016).
+
+    The linear part sees all inputs, the other one the first of them.
 
     Parameters
     ----------
@@ -85,12 +90,14 @@ class WideAndDeep(nn.Module):
         self.first = deep[0].in_features
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Outputs of shape (n_samples, n_outputs)."""
+        """Outputs of both parts, added up, shape (n_samples, n_outputs)."""
         return self.wide(inputs) + self.deep(inputs[:, : self.first])
 
 
 def squared_gradient_of_perceptron(deep: Sequence[int], squared_input: float, *, from_linear: bool) -> float:
-    """Expected square of the norm of a record's gradient in a part with hidden layers, for a residual of norm 1.
+    """Expected squared norm of a record's gradient at a perceptron's start.
+
+    It is for a residual of norm 1.
 
     At the initial weights, whose variance is 2 ÷ (inputs + outputs); half of all units are active, as with ReLU.
 
@@ -119,7 +126,7 @@ def squared_gradient_of_perceptron(deep: Sequence[int], squared_input: float, *,
 
 
 def linear_part(module: nn.Module) -> nn.Linear:
-    """Linear part of a module of ``wide_and_deep``."""
+    """Linear part of a module made by ``wide_and_deep``."""
     part: nn.Linear = module.wide if isinstance(module, WideAndDeep) else next(module.children())
     return part
 
@@ -132,7 +139,7 @@ def wide_and_deep(
     *,
     from_linear: bool,
 ) -> nn.Module:
-    """Linear part plus a part with hidden layers; the linear part alone if there are none.
+    """Module of a linear part, and of hidden layers if there are any.
 
     Parameters
     ----------
@@ -158,7 +165,7 @@ def wide_and_deep(
 
 
 def checked_hidden_layers(given: Any) -> tuple[int, ...] | None:
-    """Checked widths, or None for "auto".
+    """Checked widths of hidden layers, or None for "auto".
 
     Raises
     ------
@@ -174,7 +181,7 @@ def checked_hidden_layers(given: Any) -> tuple[int, ...] | None:
 
 
 def hidden_layers_by_rule(n: float) -> tuple[int, ...]:
-    """Widths of a perceptron's hidden layers for ``n`` records, a public number."""
+    """Widths of a perceptron's hidden layers, by the public number of records."""
     return MANY if n >= FROM else FEW
 
 
@@ -195,7 +202,9 @@ def hidden_layers_beside_bins(n: float, signal: float, *, of_classes: bool) -> t
 
 
 def hidden_layer_space(given: HiddenLayerSizes) -> dict[str, Any]:
-    """Search space: the net's own hidden layers, and one more as wide as the last. "auto": the rule's choice, or many.
+    """Search space of hidden layers: the net's own, and one more.
+
+    That one is as wide as the last. For "auto" there are the rule's choice, and many.
 
     No formula gives width and depth; of the variants measured (examples/benchmarks/perceptrons.py) one more layer gains
     most and loses least. More passes over the records gain at most half a point, for several times the work.

@@ -51,16 +51,16 @@ class Settings:
     target: Mapping[str, float]
 
     def expected_batch_size(self, n: int) -> float:
-        """Expected batch size for ``n`` records."""
+        """Expected batch size of a training on ``n`` records."""
         return self.sample_rate * n if self.batch_size is None else self.batch_size
 
     def expected_number(self, n: int) -> float:
-        """Number of records: ``n``, or the number that the arguments tell."""
+        """Number of records that a training expects: ``n``, or as told."""
         return n if self.batch_size is None else self.batch_size / self.sample_rate
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """Guarantee of one training."""
+        """Privacy guarantee of one training with these settings."""
         if "target_mu" in self.target:
             # The target itself, not the guarantee of the noise: all candidates of a search then have equal guarantees.
             return gaussian_target(self.target["target_mu"], neighboring=self.neighboring)
@@ -70,7 +70,7 @@ class Settings:
 
     @cached_property
     def noise(self) -> float:
-        """The noise multiplier, as given or as calibrated."""
+        """Noise multiplier of one training, as given or as calibrated."""
         run, target = (self.sample_rate, self.steps), self.target
         if "target_mu" in target:
             return noise_multiplier_under(target["target_mu"], *run, neighboring=self.neighboring)
@@ -142,12 +142,17 @@ CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def follows_number(net: Any) -> bool:
-    """Return whether the sampling rate follows from the number of records: ``batch_size`` alone is given."""
+    """Return whether a net's sampling rate follows from the number of records.
+
+    ``batch_size`` alone is then given.
+    """
     return bool(net.batch_size is not None and net.sample_rate is None)
 
 
 def settings_of(net: Any, n: float | None = None) -> Settings:
-    """Read the arguments of a net, and check what ``CONSTRAINTS`` do not say.
+    """Read and check the arguments of a net as settings of training.
+
+    ``CONSTRAINTS`` are checked elsewhere.
 
     Parameters
     ----------
@@ -184,7 +189,7 @@ def settings_of(net: Any, n: float | None = None) -> Settings:
 
 
 def rate_of(net: Any, n: float | None = None) -> float:
-    """Sampling rate for ``n`` records."""
+    """Sampling rate of a net for ``n`` records."""
     if not follows_number(net):
         rate = net.default_rate if net.sample_rate is None else net.sample_rate
         if rate is None:

@@ -159,7 +159,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     # --- skorch's own steps ----------------------------------------------------------------------------------------
 
     def initialize(self) -> Self:
-        """Initialize as skorch does, in silence. Later changes of the parameters from outside are noticed."""
+        """Initialize as skorch does, in silence.
+
+        Later changes of the parameters from outside are noticed.
+        """
         verbose, self.verbose = self.verbose, 0  # of ours: steps alone are shown
         try:
             super().initialize()
@@ -179,12 +182,18 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return self
 
     def initialized_instance(self, instance_or_cls: Any, kwargs: dict[str, Any]) -> Any:
-        """Copy an instance: trained in place, it would be the start of the next fit, or of a clone."""
+        """Copy an instance that is given as module or criterion.
+
+        Trained in place, it would be the start of the next fit, or of a clone.
+        """
         made = super().initialized_instance(instance_or_cls, kwargs)
         return copy.deepcopy(made) if made is instance_or_cls else made
 
     def initialize_criterion(self) -> Self:
-        """Make the user's criterion with summed losses: an average would divide by a private number."""
+        """Make the user's criterion with summed losses.
+
+        An average would divide by a private number.
+        """
         super().initialize_criterion()
         if not isinstance(self.criterion_, torch.nn.Module):
             raise ValueError(
@@ -223,7 +232,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     @torch.no_grad()
     def infer(self, x: Any, **params: Any) -> Any:
-        """Take one forward pass, in single precision. Without gradients: skorch's own steps would add no noise."""
+        """Take one forward pass, in single precision and without gradients.
+
+        With gradients, skorch's own steps would train without noise.
+        """
         module = copy_with_same_parameters(self.module_)  # state kept by forward is dropped with the copy
         if isinstance(x, Mapping):
             outputs = module(**{name: self._inputs_for_prediction(part) for name, part in x.items()}, **params)
@@ -238,7 +250,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     # --- parameters in files ------------------------------------------------------------------------------------------
 
     def save_params(self, *args: Any, **kwargs: Any) -> None:
-        """Save as skorch does; the file also states the privacy cost of the parameters."""
+        """Save parameters as skorch does, with their privacy cost."""
         if "module_" not in vars(self):
             super().save_params(*args, **kwargs)
             return
@@ -251,7 +263,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             super().save_params(*args, **kwargs)
 
     def load_params(self, *args: Any, **kwargs: Any) -> None:
-        """Load as skorch does; a privacy cost stated in the file becomes ``privacy_spent_``.
+        """Load parameters as skorch does, with their privacy cost.
+
+        A cost stated in the file becomes ``privacy_spent_``.
 
         For a file without a cost, ``privacy_spent_.assumptions`` says after the next training that the loaded
         parameters hold nothing of the private records.
@@ -290,7 +304,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     # --- fitting ----------------------------------------------------------------------------------------------------
 
     def n_tokens(self) -> int | None:
-        """Number of tokens, from 0, for which every embedding of the module has a row; None without embeddings."""
+        """Number of tokens that every embedding of the module knows.
+
+        They count from 0; None without embeddings.
+        """
         module = self.module
         if isinstance(module, type):
             with global_torch_seed(0):
@@ -354,7 +371,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return taken
 
     def _made_up_outputs(self, inputs: Inputs) -> torch.Tensor | None:
-        """Outputs on made-up records like these; None if the module does not take them."""
+        """Outputs of the module on made-up records like these inputs.
+
+        None if the module does not take them.
+        """
         device, (rows, _) = next(self.module_.parameters()).device, made_up_batch(inputs, torch.empty(0))
         module = copy.deepcopy(wrap_for_named_inputs(self.module_, input_names(inputs))).eval()
         return outputs_on_made_up(module, map_tensors(lambda part: part.to(device), rows))
@@ -369,11 +389,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     @abstractmethod
     def _targets(self, y: Any) -> torch.Tensor:
-        """Targets for the loss."""
+        """Targets of records as a tensor for the loss."""
 
     @abstractmethod
     def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
-        """Raise where outputs of this shape per record do not fit the targets."""
+        """Raise where a record's outputs do not fit the targets."""
 
     # --- the step size ------------------------------------------------------------------------------------------------
 
@@ -400,13 +420,16 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return self.optimizer is torch.optim.SGD
 
     def _training_criterion(self) -> torch.nn.Module:
-        """Criterion as skorch applies it: of a classifier ``NLLLoss`` takes the logarithm of probabilities first."""
+        """Criterion as skorch applies it, summed over records.
+
+        Of a classifier ``NLLLoss`` takes the logarithm of probabilities first.
+        """
         criterion: torch.nn.Module = self.criterion_
         of_probabilities = isinstance(self, ClassifierMixin) and isinstance(criterion, torch.nn.NLLLoss)
         return losses.NLLOfProbabilities(criterion) if of_probabilities else criterion
 
     def _optimizer(self) -> torch.optim.Optimizer:
-        """Optimizer as skorch makes it, over a parameter that is not the module's."""
+        """Optimizer of PyTorch as skorch makes it, over a dummy parameter."""
         nothing = torch.nn.Parameter(torch.zeros(1))
         args, kwargs = self.get_params_for_optimizer("optimizer", [("nothing", nothing)])
         found: torch.optim.Optimizer = self.optimizer(*args, **kwargs)
@@ -427,7 +450,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
 
 def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
-    """Show the arguments of all skorch nets in the signature of a constructor, which takes them as ``**kwargs``."""
+    """Show the arguments of all skorch nets in a constructor's signature.
+
+    It takes them as ``**kwargs``.
+    """
     of_nets = {one.name: Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default) for one in SHARED}
     shared, own = (inspect.signature(one).parameters for one in (SkorchNet.__init__, constructor))
     named = {**shared, **of_nets, **own}
@@ -437,7 +463,7 @@ def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., Non
 
 
 def check_module_args(owner: torch.nn.Module | Callable[..., torch.nn.Module], keywords: Mapping[str, Any]) -> None:
-    """Raise for a misspelt argument of a module, before any data is read."""
+    """Raise for a misspelt argument of a module, before data is read."""
     target: Any = type(owner) if isinstance(owner, torch.nn.Module) else owner
     try:
         accepted = inspect.signature(target).parameters
@@ -452,7 +478,9 @@ def check_module_args(owner: torch.nn.Module | Callable[..., torch.nn.Module], k
 
 
 def convert_to_single_precision(module: torch.nn.Module) -> None:
-    """Convert a module in place to single precision, as gradients and the bound on rounding need.
+    """Convert a module in place to single precision.
+
+    Gradients and the bound on rounding need it.
 
     Raises
     ------
@@ -466,7 +494,7 @@ def convert_to_single_precision(module: torch.nn.Module) -> None:
 
 
 def is_pytorchs_own(owner: Any) -> bool:
-    """Return whether a module, or a criterion, and all of its parts are PyTorch's own."""
+    """Return whether a module and all its parts are PyTorch's own."""
     parts = list(owner.modules()) if isinstance(owner, torch.nn.Module) else [owner]
     kinds = [part if isinstance(part, type) else type(part) for part in parts]
     return all(kind.__module__.startswith("torch.nn.modules.") for kind in kinds)

@@ -305,7 +305,9 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
 
 
 def label_indicators(y: Any) -> torch.Tensor:
-    """Indicators of the labels of each record, shape (n, labels); nan for values other than 0 and 1.
+    """Indicators of several labels per record, shape (n, labels).
+
+    nan for values other than 0 and 1.
 
     Raises
     ------

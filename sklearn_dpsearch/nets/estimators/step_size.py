@@ -55,7 +55,9 @@ class StepFacts(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class StepRule:
-    """Step sizes and clipping norms from public facts, for predicted labels or for predicted numbers.
+    """Rule for step sizes and clipping norms from public facts.
+
+    There is one for predicted labels, and one for predicted numbers.
 
     Parameters
     ----------
@@ -103,16 +105,25 @@ class StepRule:
         return min(allowed / per_step, self.reach / facts.bound, self.longest)
 
     def adam_step(self, facts: StepFacts) -> float:
-        """Step size of Adam: where gradients are mostly noise, each step moves a weight by about the step size."""
+        """Derived step size of Adam.
+
+        Where gradients are mostly noise, each step moves a weight by about the step size.
+        """
         return self.noise / math.sqrt(facts.bound) / math.hypot(*facts.decay)
 
     def clipping_norm(self, unclipped_step: float, facts: StepFacts) -> float:
-        """Clipping norm by rule; steps of norm 1 along one gradient move the weights by their sum."""
+        """Clipping norm by rule, from a step for norm 1.
+
+        Steps of norm 1 along one gradient move the weights by their sum.
+        """
         path = unclipped_step * sum(facts.decay)
         return max(min(self.residual * facts.gradient, max(self.shortest_norm, path / self.shortest_path)), LEAST_NORM)
 
     def grown(self, rate: float, n_tune: float, n_final: float, *, max_grad_norm: float) -> float:
-        """Scale a step size found on few records to many: in proportion, at most to a long step, never downwards."""
+        """Scale a step size found on few records to many.
+
+        It grows in proportion, at most to a long step, and never falls.
+        """
         return min(rate * (n_final / n_tune), max(rate, self.longest_grown / max_grad_norm))
 
 
@@ -130,22 +141,24 @@ OF_NUMBERS = StepRule(
 
 
 def step_decay(decay: Decay, steps: int) -> list[float]:
-    """Factor on the step size at each step."""
+    """Factor on the step size at each step of a training."""
     return [1.0] * steps if decay == "constant" else [1.0 - t / steps for t in range(steps)]
 
 
 def step_size_table(start: float, decay: Sequence[float]) -> Table:
-    """Table of step sizes, empty for constant ones."""
+    """Table of step sizes for the optimizer, empty for constant ones."""
     return {} if min(decay) >= 1 else {"lr": [start * share for share in decay]}
 
 
 def largest_record_norm(n_features: int) -> float:
-    """Largest norm of a record of ``n_features`` features, each between -1 and 1."""
+    """Largest norm of a record whose features lie between -1 and 1."""
     return math.sqrt(max(n_features, 1))
 
 
 def likely_record_norm(n_features: int) -> float:
-    """Norm of a record for the clipping norm, where only the number of features is known.
+    """Likely norm of a record of ``n_features`` features, for the clipping norm.
+
+    Between 1, one feature alone, and the bound, all features at their ends, by the geometric mean.
 
     Between 1, one feature alone, and the bound, all features at their ends, by the geometric mean.
     """
@@ -156,7 +169,7 @@ def likely_record_norm(n_features: int) -> float:
 
 
 def step_factor_space(name: str, own: float, *, grid: bool) -> dict[str, Any]:
-    """Factors on the step size around the net's own factor, for a search with ``param_distributions="auto"``.
+    """Search space of factors on the step size, around the net's own.
 
     A derived step size needs no wide search: each candidate alone is a decent model.
     """

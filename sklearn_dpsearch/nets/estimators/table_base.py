@@ -40,7 +40,9 @@ Solver: TypeAlias = Literal["sgd", "adam", "adamw"]
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class TableNet(DPSGDEstimator):
-    """Net of linear layers for a table: records in one of two forms, hidden layers if it has any, and a target.
+    """Net of linear layers for a table.
+
+    It has records in one of two forms, hidden layers or none, and a target.
 
     Parameters
     ----------
@@ -156,11 +158,11 @@ class TableNet(DPSGDEstimator):
         return self.records_of(self) if found is None else found
 
     def _declared(self, name: str) -> Any:
-        """Fact about the target, by the name of its parameter; None if it is not declared."""
+        """Declared fact about the target, by its parameter; None if undeclared."""
         return self._form.stated.get(name, getattr(self, name))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what follows from the arguments."""
+        """State of a net for a pickle, without the resolved schema."""
         return {name: value for name, value in super().__getstate__().items() if name != FORM}
 
     def _own_assumptions(self) -> tuple[str, ...]:
@@ -199,7 +201,7 @@ class TableNet(DPSGDEstimator):
     # --- the step size, and what it adds to the weights ---------------------------------------------------------------
 
     def _before_training(self, task: TrainingTask, decay: list[float]) -> None:
-        """Add this training to the noise in the weights."""
+        """Add the noise of this training to that in the weights."""
         before, self.weight_noise_ = self.weight_noise_, None
         if before is not None and self._uses_sgd():
             # Of each mean gradient, times its step; no curvature takes it back (docs/theory/step_size.md).
@@ -247,11 +249,11 @@ class TableNet(DPSGDEstimator):
 
     @abstractmethod
     def _assumed_of_target(self) -> tuple[str, ...]:
-        """Assumptions about the target."""
+        """Assumptions of the guarantee about the target."""
 
     @abstractmethod
     def _n_outputs(self) -> int:
-        """Width of the last layer."""
+        """Number of outputs of the net."""
 
     @abstractmethod
     def _curves_of_outputs(self) -> Array:
@@ -259,7 +261,7 @@ class TableNet(DPSGDEstimator):
 
     @abstractmethod
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
-        """Targets for the loss."""
+        """Targets of records as a tensor for the loss."""
 
 
 # --- classes and numbers ----------------------------------------------------------------------------------------------
@@ -351,7 +353,10 @@ class TableClassifier(LogitClassifier, TableNet):
         return len(self.classes_)
 
     def _curves_of_outputs(self) -> Array:
-        """Log odds of the second of two classes; of more, the log of each probability less the mean over classes."""
+        """Log odds of the second of two classes.
+
+        Of more classes, the log of each probability less the mean over classes.
+        """
         n = len(self.classes_)
         return np.array([[-1.0, 1.0]]) if n == 2 else np.eye(n) - 1.0 / n
 
@@ -429,7 +434,7 @@ class TableRegressor(RegressorMixin, TableNet):
         return 1
 
     def _curves_of_outputs(self) -> Array:
-        """The prediction, before it is clipped."""
+        """The prediction before it is clipped, as a multiple of the output."""
         bounds = self._target_scale()
         return np.array([[1.0 if bounds is None else float(bounds.half)]])
 

@@ -25,7 +25,9 @@ from .settings import settings_of
 
 
 class ArrayRecords:
-    """Records as arrays of numbers, scaled to public bounds if there are any, for a perceptron.
+    """Records as arrays of numbers, scaled to public bounds.
+
+    A perceptron takes them.
 
     Parameters
     ----------
@@ -43,7 +45,10 @@ class ArrayRecords:
         self.bounds = None if net.bounds_X is None else Bounds.of_features("bounds_X", net.bounds_X)
 
     def checked(self, X: Any, y: NDArray[Any], fresh: bool) -> Any:
-        """Records checked by scikit-learn: an array, or chosen rows without a look at others."""
+        """Records as arrays that scikit-learn has checked.
+
+        Chosen rows are checked without a look at others.
+        """
         if stays_in_file(X, self.net.device) and not isinstance(X, ChosenRows):
             X = ChosenRows(X)
         if isinstance(X, ChosenRows) and X.ndim == 2 and X.dtype.kind in "fiub" and len(X) > 0:
@@ -72,7 +77,10 @@ class ArrayRecords:
             yield scaled_block(block, self.bounds)
 
     def _numbers(self, X: Any, fresh: bool, finite: bool) -> NDArray[Any]:
-        """Records as an array of numbers, checked by scikit-learn; ``finite``: whether all of them have to be."""
+        """Array of numbers, checked by scikit-learn.
+
+        ``finite``: whether all of them have to be.
+        """
         found = _numeric_table(X)
         validate_data(self.net, X if is_frame(X) else found, reset=fresh, skip_check_array=True)
         checked: NDArray[Any] = check_array(found, input_name="X", estimator=self.net, ensure_all_finite=finite)
@@ -109,7 +117,9 @@ class ArrayRecords:
 
 
 class FrameRecords:
-    """Records as data frames with the columns of a public schema, for a linear part and a perceptron.
+    """Records as data frames whose columns a public schema encodes.
+
+    A linear part and a perceptron take them.
 
     A wide part acts on all inputs, a deep one on plain ones. Outputs of the encoder are permuted: those that are no
     bins come first.
@@ -136,7 +146,7 @@ class FrameRecords:
         self.n_plain = int(np.count_nonzero(~are_bins))
 
     def checked(self, X: Any, y: NDArray[Any], fresh: bool) -> Any:
-        """Records whose columns fit the schema."""
+        """Records as data frames whose columns fit the schema."""
         X = np.asarray(X) if isinstance(X, ChosenRows) else X
         encoder = self.encoder.fit(X)
         check_consistent_length(X, y)
@@ -185,7 +195,7 @@ class FrameRecords:
 
 
 def _numeric_table(X: Any) -> Any:
-    """Array of numbers, or of a kind that scikit-learn refuses without a word about the entries.
+    """Array that scikit-learn accepts, or refuses without quoting its entries.
 
     Raises
     ------
@@ -220,7 +230,9 @@ BLOCK = 128
 
 @dataclass(frozen=True)
 class Bounds:
-    """Finite bounds, lower < upper: two numbers for all features, or two arrays of shape (n_features,).
+    """Finite public bounds by which features or targets are scaled.
+
+    Lower < upper: two numbers for all features, or two arrays of shape (n_features,).
 
     Parameters
     ----------
@@ -235,7 +247,7 @@ class Bounds:
 
     @classmethod
     def of_features(cls, name: str, given: Given) -> Bounds:
-        """Bounds of features.
+        """Bounds of features, with amounts mapped near to 0.
 
         Two numbers >= 0 for all features suggest amounts of one kind (pixels, counts), most of them small. With 0 at
         the middle of the bounds, most values would be far from 0, and all records long and alike.
@@ -283,24 +295,30 @@ class Bounds:
         return -2.0 * self.origin, 2.0 * (1.0 - self.origin)
 
     def scaled(self, values: Array) -> Array:
-        """Clip to the bounds and map to the limits."""
+        """Clip values to the bounds, and map them to the limits."""
         with np.errstate(over="ignore"):  # a warning could tell of a record
             return np.clip((values - self.zero) / self.half, *self.limits)
 
     def restored(self, values: Array) -> Array:
-        """Map back from [-1, 1] and clip to the bounds, in which all true values lie."""
+        """Map values back from [-1, 1], and clip them to the bounds.
+
+        All true values lie inside of them.
+        """
         return np.clip(values * self.half + self.zero, self.lower, self.upper)
 
 
 def scaled_rows(values: NDArray[Any] | ChosenRows, bounds: Bounds | None) -> torch.Tensor:
-    """Copy of records in single precision, scaled to the bounds if there are any."""
+    """Copy of records, scaled to their bounds, in single precision."""
     rows = values if isinstance(values, ChosenRows) else ChosenRows(values)
     how = None if bounds is None else bounds.key
     return converted_rows(rows, how, torch.float32, lambda block, out: scaled_block(block, bounds, out), BLOCK)
 
 
 def scaled_block(block: NDArray[Any], bounds: Bounds | None, out: torch.Tensor | None = None) -> torch.Tensor:
-    """Scale a few records to the bounds, if there are any, in single precision: each by itself."""
+    """Scale a block of records to their bounds, in single precision.
+
+    Each record is scaled by itself.
+    """
     out = torch.empty(block.shape, dtype=torch.float32) if out is None else out
     if bounds is None:
         return out.copy_(torch.from_numpy(to_single_precision(block)))
@@ -314,6 +332,9 @@ def scaled_block(block: NDArray[Any], bounds: Bounds | None, out: torch.Tensor |
 
 
 def to_single_precision(values: NDArray[Any]) -> NDArray[np.float32]:
-    """Convert to single precision. Larger values become infinite, and the gradient of such a record is dropped."""
+    """Array in single precision; numbers beyond it become infinite.
+
+    The gradient of such a record is dropped.
+    """
     with np.errstate(over="ignore"):  # a warning could tell of a record
         return values.astype(np.float32)
