@@ -184,7 +184,7 @@ class UpdateRule:
 
     @classmethod
     def of(cls, optimizer: torch.optim.Optimizer) -> UpdateRule:
-        """Rule of an optimizer of PyTorch that passes ``check_known``."""
+        """Rule of an optimizer of PyTorch that passes ``check_optimizer``."""
         (group,) = optimizer.param_groups
         if type(optimizer) is torch.optim.SGD:
             return cls(StackedSGD, bool(group["nesterov"]), group)

@@ -28,9 +28,9 @@ class PoissonBatches:
 
     Each of ``n`` records is in each batch with probability ``rate``, independently.
 
-    Batches with more than ``most_rows`` records are drawn again. A record then joins at most as often, whatever the
-    others do, so amplification by sampling holds with ``rate`` (docs/theory/clipped_sums.md). Each batch is put into
-    random rows, so that the rows of all other records do not depend on whether a record was drawn.
+    Batches with more than ``rows_per_batch`` records are drawn again. A record then joins at most as often, whatever
+    the others do, so amplification by sampling holds with ``rate`` (docs/theory/clipped_sums.md). Each batch is put
+    into random rows, so that the rows of all other records do not depend on whether a record was drawn.
 
     The draws of all steps form one sequence of Bernoulli trials. Only the gaps between successes are drawn: geometric
     numbers in double precision, so that a rate of 1e-7 is as exact as a rate of 0.1 (comparing single-precision

@@ -143,8 +143,10 @@ MUTANTS = {
     "places one by one": Mutant(
         mistake="The norm of a convolution is that of its places' terms, whose sum can be longer.",
         file="nets/engines/layer_gradients.py",
-        old='"weight": ConvolutionGradients(gradients), "bias": DenseGradients(slopes.flatten(2).sum(2))}\n',
-        new=('"weight": ConvolutionGradients(gradients), "bias": DenseGradients(slopes.flatten(2).norm(dim=2))}\n'),
+        old='"weight": ConvolutionGradients(gradients), "bias": DenseGradients(grad_outputs.flatten(2).sum(2))}\n',
+        new=(
+            '"weight": ConvolutionGradients(gradients), "bias": DenseGradients(grad_outputs.flatten(2).norm(dim=2))}\n'
+        ),
         tests=("nets/engines/test_layered.py::test_every_rule_gives_what_autograd_gives_record_by_record",),
     ),
     "rounding not paid for": Mutant(

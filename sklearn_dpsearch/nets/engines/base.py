@@ -84,12 +84,12 @@ class SingleNetEngine(Engine):
     def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
         for start in range(0, targets.shape[1], self.most):
             part = slice(start, start + self.most)
-            shares = self.per_sample_gradients(map_tensors(operator.itemgetter((0, part)), inputs), targets[0, part])
-            found = norms_from_squares(torch.stack([share.squares() for share in shares.values()]))
+            gradients = self.per_sample_gradients(map_tensors(operator.itemgetter((0, part)), inputs), targets[0, part])
+            found = norms_from_squares(torch.stack([one.squares() for one in gradients.values()]))
             finite = finite_mask(found)
             factors = clip_factors(found, bounds[0, part], finite)
-            for name, share in shares.items():
-                share.add(self._sums[name], factors, finite, self.piece)
+            for name, one in gradients.items():
+                one.add(self._sums[name], factors, finite, self.piece)
 
     @abstractmethod
     def per_sample_gradients(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, PerSampleGradients]:

@@ -1,7 +1,8 @@
-"""Contributions of each record to the gradient of a layer: a rule for each kind of layer, and sums of shares.
+"""Contributions of each record to the gradient of a layer: a rule for each kind of layer, and clipped sums.
 
-A share computes the squared norm of each record's part, and adds the parts, each times a factor. Norm and sum use the
-same vector: a sum over places or words is rounded before its norm is taken, and cannot get longer afterwards.
+Per-sample gradients compute the squared norm of each record's part, and add the parts, each times a factor. Norm and
+sum use the same vector: a sum over places or words is rounded before its norm is taken, and cannot get longer
+afterwards.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from torch.nn import functional as F
 from .rounding import add_products, row_norms
 
 Convolution: TypeAlias = nn.Conv1d | nn.Conv2d | nn.Conv3d
-#: (layer, its inputs, slopes of the loss in its outputs) ↦ shares of the parameters, by name.
+#: (layer, its inputs, gradient of the loss in its outputs) ↦ per-record gradients of the parameters, by name.
 LayerRule = Callable[[Any, torch.Tensor, torch.Tensor], "LayerGradients"]
 
 
@@ -73,15 +74,15 @@ class OuterProducts(PerSampleGradients):
     δ has the shape (B, p), a the shape (B, q).
     """
 
-    def __init__(self, slopes: torch.Tensor, inputs: torch.Tensor) -> None:
-        self.slopes, self.inputs = slopes, inputs
+    def __init__(self, grad_outputs: torch.Tensor, inputs: torch.Tensor) -> None:
+        self.grad_outputs, self.inputs = grad_outputs, inputs
 
     def squares(self) -> torch.Tensor:
-        return row_norms([self.slopes])[0].mul_(row_norms([self.inputs])[0]).square()
+        return row_norms([self.grad_outputs])[0].mul_(row_norms([self.inputs])[0]).square()
 
     def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
-        slopes, inputs = _without_dropped(self.slopes, kept) * factors[:, None], _without_dropped(self.inputs, kept)
-        add_products(sums[None], slopes[None], inputs[None], piece)
+        grad_outputs = _without_dropped(self.grad_outputs, kept) * factors[:, None]
+        add_products(sums[None], grad_outputs[None], _without_dropped(self.inputs, kept)[None], piece)
 
 
 class EmbeddingGradients(PerSampleGradients):
@@ -90,18 +91,18 @@ class EmbeddingGradients(PerSampleGradients):
     Parameters
     ----------
     words : tensor of shape (B, T), integers
-    slopes : tensor of shape (B, T, size)
+    grad_outputs : tensor of shape (B, T, size)
     number : int
         Rows of the table.
     """
 
-    def __init__(self, words: torch.Tensor, slopes: torch.Tensor, number: int) -> None:
+    def __init__(self, words: torch.Tensor, grad_outputs: torch.Tensor, number: int) -> None:
         self.number = number
         owners = torch.arange(len(words), device=words.device).unsqueeze(1).expand_as(words)
-        # A word that occurs twice in a record has one row: its slopes are added before the norm.
+        # A word that occurs twice in a record has one row: its gradients are added before the norm.
         pairs, places = torch.unique(owners * number + words, return_inverse=True)
-        self.rows = slopes.new_zeros(len(pairs), slopes.shape[-1])
-        self.rows.index_add_(0, places.reshape(-1), slopes.reshape(-1, slopes.shape[-1]))
+        self.rows = grad_outputs.new_zeros(len(pairs), grad_outputs.shape[-1])
+        self.rows.index_add_(0, places.reshape(-1), grad_outputs.reshape(-1, grad_outputs.shape[-1]))
         self.owners, self.words, self.records = pairs // number, pairs % number, len(words)
 
     def squares(self) -> torch.Tensor:
@@ -124,26 +125,26 @@ def _without_dropped(rows: torch.Tensor, kept: torch.Tensor | None) -> torch.Ten
 # --- layers ----------------------------------------------------------------------------------------------------------
 
 
-def _linear_gradients(layer: nn.Module, inputs: torch.Tensor, slopes: torch.Tensor) -> LayerGradients:
+def _linear_gradients(layer: nn.Module, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
     if inputs.dim() == 2:
-        return {"weight": OuterProducts(slopes, inputs), "bias": DenseGradients(slopes)}
-    inputs, slopes = inputs.flatten(1, -2), slopes.flatten(1, -2)
-    return {"weight": DenseGradients(torch.bmm(slopes.mT, inputs)), "bias": DenseGradients(slopes.sum(1))}
+        return {"weight": OuterProducts(grad_outputs, inputs), "bias": DenseGradients(grad_outputs)}
+    inputs, grad_outputs = inputs.flatten(1, -2), grad_outputs.flatten(1, -2)
+    return {"weight": DenseGradients(torch.bmm(grad_outputs.mT, inputs)), "bias": DenseGradients(grad_outputs.sum(1))}
 
 
-def _recurrent_gradients(layer: nn.RNNBase, inputs: torch.Tensor, slopes: torch.Tensor) -> LayerGradients:
+def _recurrent_gradients(layer: nn.RNNBase, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
     """Per-record gradients of one affine map in a recurrent layer.
 
-    The steps are in the first dimension of inputs and slopes.
+    The steps are in the first dimension of inputs and grad_outputs.
     """
-    return _linear_gradients(layer, inputs.transpose(0, 1), slopes.transpose(0, 1))
+    return _linear_gradients(layer, inputs.transpose(0, 1), grad_outputs.transpose(0, 1))
 
 
-def _convolution_gradients(layer: Convolution, inputs: torch.Tensor, slopes: torch.Tensor) -> LayerGradients:
-    windows = _convolution_windows(layer, inputs, slopes.shape[2:])  # (B · groups, places, numbers in a window)
-    places = slopes.flatten(2).reshape(len(windows), -1, windows.shape[1])
+def _convolution_gradients(layer: Convolution, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
+    windows = _convolution_windows(layer, inputs, grad_outputs.shape[2:])  # (B · groups, places, numbers in a window)
+    places = grad_outputs.flatten(2).reshape(len(windows), -1, windows.shape[1])
     gradients = torch.bmm(places, windows).view(len(inputs), layer.out_channels, *layer.kernel_size, -1)
-    return {"weight": ConvolutionGradients(gradients), "bias": DenseGradients(slopes.flatten(2).sum(2))}
+    return {"weight": ConvolutionGradients(gradients), "bias": DenseGradients(grad_outputs.flatten(2).sum(2))}
 
 
 def _convolution_windows(layer: Convolution, inputs: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
@@ -173,27 +174,31 @@ def _convolution_padding(layer: Convolution) -> list[int]:
     return [size for size in reversed(layer.padding) for _ in range(2)]
 
 
-def _embedding_gradients(layer: nn.Embedding, inputs: torch.Tensor, slopes: torch.Tensor) -> LayerGradients:
-    words, slopes = inputs.reshape(len(inputs), -1), slopes.reshape(len(inputs), -1, layer.embedding_dim)
+def _embedding_gradients(layer: nn.Embedding, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
+    words, grad_outputs = inputs.reshape(len(inputs), -1), grad_outputs.reshape(len(inputs), -1, layer.embedding_dim)
     if layer.padding_idx is not None:
-        slopes = torch.where((words == layer.padding_idx).unsqueeze(-1), 0.0, slopes)
-    return {"weight": EmbeddingGradients(words, slopes, layer.num_embeddings)}
+        grad_outputs = torch.where((words == layer.padding_idx).unsqueeze(-1), 0.0, grad_outputs)
+    return {"weight": EmbeddingGradients(words, grad_outputs, layer.num_embeddings)}
 
 
-def _layer_norm_gradients(layer: nn.LayerNorm, inputs: torch.Tensor, slopes: torch.Tensor) -> LayerGradients:
+def _layer_norm_gradients(layer: nn.LayerNorm, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
     scaled = F.layer_norm(inputs, layer.normalized_shape, eps=layer.eps)
     size = math.prod(layer.normalized_shape)
-    return _scale_and_shift_gradients(scaled.reshape(len(inputs), -1, size), slopes.reshape(len(inputs), -1, size), 1)
+    scaled, grad_outputs = (rows.reshape(len(inputs), -1, size) for rows in (scaled, grad_outputs))
+    return _scale_and_shift_gradients(scaled, grad_outputs, 1)
 
 
-def _group_norm_gradients(layer: nn.GroupNorm, inputs: torch.Tensor, slopes: torch.Tensor) -> LayerGradients:
+def _group_norm_gradients(layer: nn.GroupNorm, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
     scaled = F.group_norm(inputs, layer.num_groups, eps=layer.eps)
-    return _scale_and_shift_gradients(scaled.unsqueeze(-1).flatten(2), slopes.unsqueeze(-1).flatten(2), 2)
+    return _scale_and_shift_gradients(scaled.unsqueeze(-1).flatten(2), grad_outputs.unsqueeze(-1).flatten(2), 2)
 
 
-def _scale_and_shift_gradients(scaled: torch.Tensor, slopes: torch.Tensor, places: int) -> LayerGradients:
+def _scale_and_shift_gradients(scaled: torch.Tensor, grad_outputs: torch.Tensor, places: int) -> LayerGradients:
     """Per-record gradients of a factor and a term for each channel."""
-    return {"weight": DenseGradients((scaled * slopes).sum(places)), "bias": DenseGradients(slopes.sum(places))}
+    return {
+        "weight": DenseGradients((scaled * grad_outputs).sum(places)),
+        "bias": DenseGradients(grad_outputs.sum(places)),
+    }
 
 
 #: Layers by exact type ↦ rule.

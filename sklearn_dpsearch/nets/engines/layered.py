@@ -1,7 +1,8 @@
-"""The engine for graphs whose parameters lie in layers with rules: two passes for all records, then shares by layer.
+"""The engine for graphs whose parameters lie in layers with rules: two passes for all records, then gradients by layer.
 
-Recurrent layers go step by step: affine maps of inputs and of hidden states, whose slopes autograd gives. A step is a
-few operations on all records at once, each record alone: as fast as PyTorch's own loop, which keeps no slopes.
+Recurrent layers go step by step: affine maps of inputs and of hidden states, whose gradients in the outputs autograd
+gives. A step is a few operations on all records at once, each record alone: as fast as PyTorch's own loop, which keeps
+none of them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class LayeredEngine(SingleNetEngine):
 
     One net at a time; each layer is used once.
 
-    Layers are watched while the graph runs, slopes in their outputs come from autograd, and the only gradients in
+    Layers are watched while the graph runs, grad_outputs in their outputs come from autograd, and the only gradients in
     parameters are those of single records. Of recurrent layers, which run step by step, all affine maps are watched.
 
     Parameters
@@ -62,11 +63,11 @@ class LayeredEngine(SingleNetEngine):
         self._seen: list[tuple[str, nn.Module, str, torch.Tensor, torch.Tensor]] = []
         loss = self.criterion(self.template(inputs), targets)
         seen, self._seen = self._seen, []
-        slopes = torch.autograd.grad(loss, [outputs for *_, outputs in seen], materialize_grads=True)
+        grad_outputs = torch.autograd.grad(loss, [outputs for *_, outputs in seen], materialize_grads=True)
         found: dict[str, PerSampleGradients] = {}
-        for (name, layer, end, inside, _), slope in zip(seen, slopes):
-            shares = RULES[type(layer)](layer, inside, slope)
-            found |= {f"{name}.{kind}{end}": share for kind, share in shares.items()}
+        for (name, layer, end, inside, _), grad_output in zip(seen, grad_outputs):
+            gradients = RULES[type(layer)](layer, inside, grad_output)
+            found |= {f"{name}.{kind}{end}": one for kind, one in gradients.items()}
         return {name: share for name, share in found.items() if name in self._sums}
 
     def _watch(self, name: str, layer: nn.Module, end: str, inputs: torch.Tensor, outputs: torch.Tensor) -> None:
@@ -147,7 +148,7 @@ def _run_one_direction(
     recalled = getattr(layer, f"bias_hh_{name}", nothing).expand(given.shape)
     if layer.mode == "GRU":
         recalled = recalled.clone().requires_grad_()
-    else:  # their sum has the slopes of both
+    else:  # their sum has the gradients of both
         recalled = given = given + recalled
     if not given.requires_grad:
         given.requires_grad_()

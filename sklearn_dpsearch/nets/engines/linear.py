@@ -18,8 +18,8 @@ from .rounding import norms_from_squares, row_norms
 
 aten = torch.ops.aten
 
-#: Element-wise layers, by exact type (a subclass may compute something else) ↦ (layer, slope, inputs, outputs) ↦ slope
-#: in the inputs.
+#: Element-wise layers, by exact type (a subclass may compute something else) ↦ (layer, gradient in the outputs,
+#: inputs, outputs) ↦ gradient in the inputs.
 ELEMENTWISE: dict[type[nn.Module], Callable[[Any, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]] = {
     nn.ELU: lambda m, g, x, y: aten.elu_backward(g, m.alpha, 1.0, 1.0, False, x),
     nn.GELU: lambda m, g, x, y: aten.gelu_backward(g, x, approximate=m.approximate),
@@ -31,7 +31,7 @@ ELEMENTWISE: dict[type[nn.Module], Callable[[Any, torch.Tensor, torch.Tensor, to
     nn.Softplus: lambda m, g, x, y: aten.softplus_backward(g, x, m.beta, m.threshold),
     nn.Tanh: lambda m, g, x, y: aten.tanh_backward(g, y),
 }
-#: Number of a layer, its inputs, shape (M, B, in), and slopes of the summed loss in its outputs, shape (M, B, out).
+#: Number of a layer, its inputs, shape (M, B, in), and the loss's gradient in its outputs, shape (M, B, out).
 Seen: TypeAlias = tuple[int, torch.Tensor, torch.Tensor]
 
 
@@ -93,16 +93,16 @@ class LinearEngine(Engine):
             else self._backpropagate_sequence(inputs, targets)
         )
         seen.sort(key=operator.itemgetter(0))
-        tables, slopes = [a for _, a, _ in seen], [slope for _, _, slope in seen]
-        along, across = row_norms([*tables, *slopes]).square_().chunk(2)
+        activations, grad_outputs = [a for _, a, _ in seen], [grad_output for _, _, grad_output in seen]
+        along, across = row_norms([*activations, *grad_outputs]).square_().chunk(2)
         # |δ|²·(|a|² + 1), of all layers together: one norm per record over all of its layers.
         whole = norms_from_squares(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
         finite = finite_mask(whole)
         factors = clip_factors(whole, bounds, finite).unsqueeze(-1)
         if finite is not None:  # a factor of 0 is not enough: 0·∞ is not a number, for all records
-            tables = [torch.where(finite.unsqueeze(-1), table, 0.0) for table in tables]
-            slopes = [torch.where(finite.unsqueeze(-1), slope, 0.0) for slope in slopes]
-        self._add([slope * factors for slope in slopes], tables)
+            activations = [torch.where(finite.unsqueeze(-1), rows, 0.0) for rows in activations]
+            grad_outputs = [torch.where(finite.unsqueeze(-1), grad_output, 0.0) for grad_output in grad_outputs]
+        self._add([grad_output * factors for grad_output in grad_outputs], activations)
 
     def _backpropagate_sequence(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[Seen]:
         """Back-propagate through a sequence of layers, without autograd."""
@@ -110,17 +110,19 @@ class LinearEngine(Engine):
         seen = [inputs]
         for layer in self.sequence:
             seen.append(self._affine_map(layer, seen[-1]) if isinstance(layer, int) else layer.forward(seen[-1]))
-        slope = losses.loss_gradient(self.criterion, seen[-1].flatten(0, 1), targets.flatten(0, 1)).view_as(seen[-1])
+        grad_output = losses.loss_gradient(self.criterion, seen[-1].flatten(0, 1), targets.flatten(0, 1)).view_as(
+            seen[-1]
+        )
         found = []
         first = next(k for k, layer in enumerate(self.sequence) if isinstance(layer, int))
         for k in range(len(self.sequence) - 1, first - 1, -1):  # before the first linear layer nothing is trained
             layer = self.sequence[k]
             if not isinstance(layer, int):
-                slope = ELEMENTWISE[type(layer)](layer, slope, seen[k], seen[k + 1])
+                grad_output = ELEMENTWISE[type(layer)](layer, grad_output, seen[k], seen[k + 1])
                 continue
-            found.append((layer, seen[k], slope))
+            found.append((layer, seen[k], grad_output))
             if k > first:
-                slope = torch.bmm(slope, self._weights[layer])
+                grad_output = torch.bmm(grad_output, self._weights[layer])
         return found
 
     def _backpropagate_graph(self, inputs: Inputs, targets: torch.Tensor) -> list[Seen]:
@@ -129,9 +131,11 @@ class LinearEngine(Engine):
         self._seen: list[Seen] = []
         outputs = self.template(map_tensors(lambda rows: rows.flatten(0, 1), inputs))
         seen, self._seen = self._seen, []
-        slope = losses.loss_gradient(self.criterion, outputs.detach(), targets.flatten(0, 1))
-        slopes = torch.autograd.grad(outputs, [after for _, _, after in seen], slope, materialize_grads=True)
-        return [(i, a, slope) for (i, a, _), slope in zip(seen, slopes)]
+        grad_output = losses.loss_gradient(self.criterion, outputs.detach(), targets.flatten(0, 1))
+        grad_outputs = torch.autograd.grad(
+            outputs, [after for _, _, after in seen], grad_output, materialize_grads=True
+        )
+        return [(i, a, grad_output) for (i, a, _), grad_output in zip(seen, grad_outputs)]
 
     def _watched(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
         stacked = inputs.reshape(self._nets, len(inputs) // self._nets, -1)
@@ -141,21 +145,21 @@ class LinearEngine(Engine):
         self._seen.append((i, stacked.detach(), outputs))
         return outputs.flatten(0, 1)
 
-    def _add(self, slopes: list[torch.Tensor], tables: list[torch.Tensor]) -> None:
+    def _add(self, grad_outputs: list[torch.Tensor], activations: list[torch.Tensor]) -> None:
         """Add the sums over records of δ⊗a and of δ.
 
         Pieces are in single precision, their sums in double.
         """
-        records = tables[0].shape[1]
+        records = activations[0].shape[1]
         for start in range(0, records, self.piece):
             part = slice(start, start + self.piece)
-            for slope, a, (weight, bias) in zip(slopes, tables, self._pieces):
+            for grad_output, a, (weight, bias) in zip(grad_outputs, activations, self._pieces):
                 if records > self.piece:
-                    slope, a = slope[:, part], a[:, part]
+                    grad_output, a = grad_output[:, part], a[:, part]
                 if weight is not None:
-                    torch.bmm(slope.mT, a, out=weight)
+                    torch.bmm(grad_output.mT, a, out=weight)
                 if bias is not None:
-                    torch.sum(slope, -2, out=bias)
+                    torch.sum(grad_output, -2, out=bias)
             self._all.add_(self._piece_of_all)
 
     def _affine_map(self, i: int, inputs: torch.Tensor) -> torch.Tensor:

@@ -71,7 +71,7 @@ def sums_one_loss_per_record(criterion: nn.Module, outputs: torch.Tensor, target
     return not spread and not any(True for _ in criterion.parameters()) and fits(outputs.shape[1:], targets.shape[1:])
 
 
-#: Classes up to which ``_softmax`` runs over the other axis.
+#: Classes up to which ``_fast_softmax`` runs over the other axis.
 SHORT = 32
 
 

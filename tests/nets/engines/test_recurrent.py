@@ -73,7 +73,7 @@ def per_sample_gradients(engine, net, inputs, targets, dtype=torch.float32):
 
 
 def outer(share):
-    return share.slopes.unsqueeze(2) * share.inputs.unsqueeze(1)
+    return share.grad_outputs.unsqueeze(2) * share.inputs.unsqueeze(1)
 
 
 def chosen(net, inputs, targets):
