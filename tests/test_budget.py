@@ -14,14 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "sklearn_dpsearch"
 CEILINGS = {
-    ".": 152,
+    ".": 180,
     "_process": 226,
     "adapters": 1_339,
     "audit": 1_119,
-    "boosting": 1_678,
+    "boosting": 1_480,
     "data": 525,
     "ledger": 573,
-    "nets": 4_585,
+    "nets": 4_499,
     "preprocessing": 787,
     "privacy": 5_423,
     "report": 851,

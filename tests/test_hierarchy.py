@@ -43,7 +43,7 @@ DEFAULTS = {
     "HistogramScorer": {"plain"},
     "Range": {"auto_edges", "said"},
     "Records": {"opened"},
-    "Dense": {"add"},
+    "DenseGradients": {"add"},
     # what most estimators that speak for themselves do
     "ProtocolAdapter": {"recognises"},
     # further checks and sentences, after those of all

@@ -30,7 +30,7 @@ from sklearn.metrics import log_loss, r2_score, roc_auc_score
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from sklearn_dpsearch.boosting.features import Feature
 from sklearn_dpsearch.boosting.noise import HESSIAN_NOISE, squared_distance
-from sklearn_dpsearch.boosting.random_cells import WHOLE, Partition, PartitionDraws, _groups
+from sklearn_dpsearch.boosting.random_cells import WHOLE, Partition, PartitionDraws, _random_groups
 from sklearn_dpsearch.boosting.rounds import FIRST_SCALE, PriorScale, sums_of
 
 DELTA = 1e-5
@@ -87,7 +87,7 @@ class Problem:
             **(OF_NUMBERS if self.of_numbers else OF_CLASSES),
         )  # fmt: skip
         self.loss, self.targets, _ = self.model._loss_and_targets(table.train[table.target].to_numpy())
-        columns = self.model._columns()
+        columns = self.model._coded_columns()
         self.features = columns.features
         self.codes, self.test_codes = (columns.codes(part) for part in (table.train, table.test))
 
@@ -95,7 +95,7 @@ class Problem:
         """Scores of outputs for the test records."""
         truth = self.table.test[self.table.target].to_numpy()
         if self.of_numbers:
-            return {"R2": r2_score(truth, self.model._restored(outputs[0]))}
+            return {"R2": r2_score(truth, self.model._values_from_outputs(outputs[0]))}
         logits = outputs.T if len(outputs) > 1 else np.column_stack([np.zeros_like(outputs[0]), outputs[0]])
         chances = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
         each = [roc_auc_score(truth == one, chances[:, i]) for i, one in enumerate(self.model.classes_)]
@@ -279,7 +279,7 @@ def weighted(features: Any, most: int, generator: np.random.Generator, odds: np.
     chosen = generator.choice(len(features), width, replace=False, p=odds)
     lookups, n_cells = [], 1
     for place in chosen.tolist():
-        groups = _groups(features[place], GROUPS[shape], width == 1, generator)
+        groups = _random_groups(features[place], GROUPS[shape], width == 1, generator)
         lookups.append((groups * n_cells).astype(np.uint8))
         n_cells *= int(groups.max()) + 1
     return Partition(tuple(chosen.tolist()), tuple(lookups), n_cells)

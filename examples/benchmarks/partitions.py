@@ -65,7 +65,7 @@ class Counted:
         self.answered: list[int] = []
         seconds: list[float] = []
         used: list[tuple[float, float]] = []
-        true = PartitionedRecords._answers
+        true = PartitionedRecords._collect_answers
 
         def answers(records: PartitionedRecords, shares: Any) -> Any:
             if not seconds:
@@ -79,11 +79,11 @@ class Counted:
             return found
 
         began = time.perf_counter()
-        PartitionedRecords._answers = answers  # type: ignore[method-assign]
+        PartitionedRecords._collect_answers = answers  # type: ignore[method-assign]
         try:
             self.model = model(rounds).fit([delayed(made_up)(n, seed) for seed, n in enumerate(sizes)], "y")
         finally:
-            PartitionedRecords._answers = true  # type: ignore[method-assign]
+            PartitionedRecords._collect_answers = true  # type: ignore[method-assign]
         self.whole = time.perf_counter() - began
         used.append((sum(client.run(processor).values()), processor()))
         self.a_round = float(np.median(seconds[2:]))

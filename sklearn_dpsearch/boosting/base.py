@@ -8,7 +8,7 @@ import secrets
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -27,25 +27,33 @@ from ..boosting import capacity
 from ..data.columns import names_of
 from ..data.labels import check_kind, label_kind, targets_in
 from ..data.persons import persons_in
-from ..preprocessing import ColumnShape, Schema, TableEncoder
-from ..preprocessing.schema import MOST_SHOWN
+from ..preprocessing import ColumnShape
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
-from ..privacy._types import NEIGHBORING, Neighboring
+from ..privacy._types import Neighboring
 from ..privacy.mechanisms.array_sampling import RandomBytes
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.content import up
-from .effect_curves import Round, curve
-from .features import BLOCK, CodedColumns, Feature
+from .effect_curves import Round, effect_curve
+from .features import BLOCK, MAX_BINS, Feature
 from .losses import Array, Loss, SoftmaxLoss
-from .noise import STATED_DELTA, TARGETS, UNIT, CalibratedModel, NoisySums, noise_scale, squared_distance
-from .partitions import is_partitioned, partitioned
-from .public_start import ToOutputs, check_init, outputs_of
+from .noise import UNIT, NoisySums, noise_scale, squared_distance
+from .partitions import is_partitioned, partitioned_records
+from .public_start import ToOutputs, check_init, init_outputs
 from .random_cells import WHOLE, Partition, PartitionDraws
-from .rounds import EVERY, WAYS, PublicLine, RecordSums, TrainingRecords, between, boost, outputs_after, started
+from .rounds import (
+    EVERY,
+    WAYS,
+    PublicLine,
+    RecordSums,
+    TrainingRecords,
+    boost,
+    outputs_on_line,
+    release_start,
+    staged_outputs,
+)
+from .table_model import STATED_DELTA, Seed, TableModel
 
-#: Accepted seeds; None: the operating system.
-Seed: TypeAlias = int | np.random.RandomState | None
 #: Arguments without effect on the noisy sums, or that the public generator shows.
 NOT_IN_SUMS = ("random_state", "noise_seed", "class_weight")
 #: Capacity that follows from the start, or a number.
@@ -66,21 +74,54 @@ FITTED = (
 
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class GradientBoosting(CalibratedModel):
-    """Gradient boosting on cells that are drawn from a schema, a public seed and what was released."""
+class GradientBoosting(TableModel):
+    """Gradient boosting on cells that are drawn from a schema, a public seed and what was released.
 
-    #: Constructor arguments on which the guarantee depends.
-    privacy_parameters: ClassVar[tuple[str, ...]] = (*TARGETS, "neighboring")
+    Parameters
+    ----------
+    prior_factor : float, default=1.25
+        Expected size of the steps ÷ their size in the first 30 rounds, as their noisy sums show it. Noisy steps are
+        shrunk towards zero in proportion: the more, the smaller the factor.
+    max_bins : int, default=128
+        Bins of each range without bins in the schema, from which the cuts of each round are drawn. A long range of
+        numbers, from 1000 on, has as many on a logarithmic scale too.
+    parts : int or "rule", default="rule"
+        Parts that a range or a list is cut into in rounds of one feature. In rounds of two, three and four features
+        each has 1 + parts ÷ 4, ÷ 10 and ÷ 16, rounded down; there are none with one part alone. "rule": 1.2·√(I ÷
+        number of features), from 8 to 128, and at most 640 ÷ number of features. I is μ times the noisy sum of the
+        Hessians at the start: about μ times the number of records of the rarer of two classes, or of all for numbers.
+    max_features_per_cell : int, default=4
+        The most features of a cell.
+    init : fitted estimator, optional
+        Model whose predictions boosting starts from: one that saw no private record, or an earlier release, whose cost
+        comes on top. It is asked for each record's own columns, at no cost, and is part of the released model. In a
+        search: ``sklearn.frozen.FrozenEstimator(model)``. Shapes and importances are without it.
+
+    Attributes
+    ----------
+    init_weights_ : (ndarray of shape (n_outputs, 1), float)
+        With ``init``: constant outputs, and the share of the way from them to its outputs at which boosting starts.
+    weight_noise_ : list of ndarray of shape (n_outputs, n_cells)
+        Standard deviation of the noise in the weights of each round, to first order, from the noisy sums: free.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the decrease of the loss by rounds with one feature, from the noisy sums: free.
+    n_iter_ : int
+        Rounds of the last fit; by rule they follow from its noisy start.
+
+    Notes
+    -----
+    Each round cuts a few columns at random places, and adds a weight to the output of each of the resulting cells: a
+    Newton step from noisy sums of scores and Hessians (:doc:`boosting </theory/boosting>`). Totally random trees:
+    Maddock et al. (2022), "Federated Boosted Decision Trees with Differential Privacy".
+    """
+
     #: Records may come as ``ChosenRows``: a search need not copy those that train.
     takes_chosen_rows = True
-    #: Persons may come as ``groups``, and records in partitions of Dask: searches hand both on.
-    takes_groups = takes_partitions = True
+    #: Records may come in partitions of Dask.
+    takes_partitions = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **CalibratedModel._parameter_constraints,
-        "schema": [Mapping],
-        "target": [None, str],
-        "neighboring": [StrOptions(set(NEIGHBORING))],
+        **TableModel._parameter_constraints,
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left"), StrOptions({RULE})],
         "learning_rate": [Interval(numbers.Real, 0, 1e6, closed="right"), StrOptions({RULE})],
         "prior_factor": [Interval(numbers.Real, 1e-6, 1e6, closed="both")],
@@ -88,21 +129,13 @@ class GradientBoosting(CalibratedModel):
         "parts": [Interval(numbers.Integral, 2, None, closed="left"), StrOptions({RULE})],
         "max_features_per_cell": [Interval(numbers.Integral, 1, None, closed="left")],
     }
-    schema: Schema | Mapping[str, Any] = field(kw_only=False)
-    target: str | None = None
-    target_epsilon: float | None = None
-    target_delta: float | None = None
-    target_mu: float | None = None
-    neighboring: Neighboring = "zero_out"
     max_iter: int | ByRule = "rule"
     learning_rate: float | ByRule = "rule"
     prior_factor: float = 1.25
-    max_bins: int = 128
+    max_bins: int = MAX_BINS
     parts: int | ByRule = "rule"
     max_features_per_cell: int = 4
     init: Any = None
-    random_state: Seed = None
-    noise_seed: Seed = None
 
     # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
 
@@ -149,7 +182,10 @@ class GradientBoosting(CalibratedModel):
             raise ValueError(f"Found the target {name!r} among the features. Give target={name!r} to the model.")
 
     def expecting(self, n: float) -> dict[str, Any]:
-        """Parameters with which ``fit`` counts no records: the same guarantee without a δ to compare with 1/n."""
+        """Parameters with which ``fit`` counts no records.
+
+        The same guarantee without a δ to compare with 1/n.
+        """
         return {} if self.target_delta is None else self.scaled_privacy(1.0)
 
     def under(self, neighboring: Neighboring) -> dict[str, Any]:
@@ -172,37 +208,11 @@ class GradientBoosting(CalibratedModel):
         low, middle, high = (self.prior_factor * factor for factor in FACTORS)
         return [{"prior_factor": [low, middle, high] if grid else loguniform(low, high)}]
 
-    @property
-    def public_facts(self) -> dict[str, Any]:
-        """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
-        return Schema.of(self.schema).facts_of(self.target, numeric=isinstance(self, RegressorMixin))
-
-    def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
-        """Make up records that fit the schema, for a dry run; they hold nothing about real records.
-
-        Parameters
-        ----------
-        n_samples : int
-        random_state : int
-            A public seed.
-
-        Returns
-        -------
-        DataFrame of shape (n_samples, n_columns)
-            Of pandas; without it an array of objects.
-        """
-        return TableEncoder(self._features()).made_up(n_samples, random_state)
-
-    def columns_read(self) -> list[str]:
-        """One line for each column, as the schema is understood: ``age: number from 18 to 90, 17 bins``."""
-        target = [] if self.target is None else Schema.of(self.schema).only(self.target).described({}, MOST_SHOWN)
-        return [*self._columns().described(MOST_SHOWN), *(f"{line} (the target)" for line in target)]
-
     def _calibrated_mu(self, epsilon: float, delta: float) -> float:
         return calibrated_mu(epsilon, delta)
 
     def _noise_scale(self, loss: Loss, releases: int | Fraction, persons: bool = False) -> int:
-        """Standard deviation of the noise of one of some equal releases, in whole numbers."""
+        """Noise of one of some equal releases of sums, in whole numbers."""
         return noise_scale(self._mu(), releases, self.neighboring, loss, persons)
 
     def _check_arguments(self) -> None:
@@ -213,20 +223,13 @@ class GradientBoosting(CalibratedModel):
         if self.init is not None:
             check_init(self.init, self._method, type(self).__name__, self.neighboring)
         rounds = self._pace.most if self.max_iter == RULE else int(self.max_iter)
-        self._noise_scale(SoftmaxLoss(2), self._releases(rounds))  # no loss needs more
+        self._noise_scale(SoftmaxLoss(2), self._n_releases(rounds))  # no loss needs more
         for name, stated in facts.items():
             if getattr(self, name) is not None:
                 raise ValueError(
                     f"Found {name}={getattr(self, name)!r} and target={self.target!r}, for which the schema states "
                     f"{stated!r}. Leave one of them out."
                 )
-
-    def _features(self) -> Schema:
-        schema = Schema.of(self.schema)
-        return schema if self.target is None else schema.without(self.target)
-
-    def _columns(self) -> CodedColumns:
-        return CodedColumns(self._features(), int(self.max_bins))
 
     def _declared(self, name: str) -> Any:
         return self.public_facts.get(name, getattr(self, name))
@@ -258,13 +261,13 @@ class GradientBoosting(CalibratedModel):
         if y is None:
             raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
         with (
-            partitioned(self, X, y, groups)
+            partitioned_records(self, X, y, groups)
             if is_partitioned(X)
             else nullcontext(self._records(X, y, groups)) as records
         ):
             if self.target_delta is not None and self.neighboring != "add_remove":  # else their number is private
                 check_size_of_delta("target_delta", float(self.target_delta), records.n_units)
-            self._name_features(X)
+            self._note_features(X)
             in_fixed_words(type(self).__name__, partial(self._train, records))
         return self
 
@@ -274,16 +277,16 @@ class GradientBoosting(CalibratedModel):
         scale = self._noise_scale(loss, capacity.START, of_persons)
         squared = squared_distance(loss, self.neighboring, of_persons)
         release, noise = NoisySums(loss, scale, random_bytes, squared).release, scale / UNIT
-        start = started(records, release, noise)
+        start = release_start(records, release, noise)
         line = None
         if self.init is not None:
             line = PublicLine(start.outputs)
             start = line.start(records, release, noise, start.n_records)
         information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records  # both are released
-        rounds = self._rounds(information, size)
-        features = self._columns().features
+        rounds = self._n_rounds(information, size)
+        features = self._coded_columns().features
         draws = PartitionDraws(features, rounds, self._groups(information, len(features)), public)
-        scale = self._noise_scale(loss, self._releases(rounds), of_persons)
+        scale = self._noise_scale(loss, self._n_releases(rounds), of_persons)
         boosted = boost(
             records, start, draws, NoisySums(loss, scale, random_bytes, squared).release,
             learning_rate=self._step(rounds), noise=scale / UNIT, prior_factor=float(self.prior_factor), line=line,
@@ -305,7 +308,7 @@ class GradientBoosting(CalibratedModel):
         self.weights_, self.weight_noise_ = boosted.weights, boosted.noise
 
     def _records(self, X: Any, y: Any, groups: Any = None) -> TrainingRecords:
-        """Read records, through the door."""
+        """Read a table and its targets as records for boosting."""
         fewest = 0 if self.neighboring == "add_remove" else 1  # without a public number, none may be told from one
         if not isinstance(self, RegressorMixin) and (declared := self._declared("classes")) is not None:
             check_kind(declared, label_kind(y))
@@ -313,12 +316,15 @@ class GradientBoosting(CalibratedModel):
         check_consistent_length(X, y)
         persons = None if groups is None else persons_in(groups, len(y))
         loss, targets, blank = self._loss_and_targets(y)
-        codes = self._columns().codes(X)
+        codes = self._coded_columns().codes(X)
         initial = None if self.init is None else self._init_outputs(X, codes.shape[1], fitting=True)
         return TrainingRecords(codes, targets, loss, persons, initial, blank)
 
     def _noise_source(self, records: RecordSums, generator: str) -> RandomBytes:
-        """Random bytes of the operating system, or, for tests, of a seed and all that the fit depends on.
+        """Source of random bytes for the noise of a fit.
+
+        The operating system; or, for tests, a seed and all that the fit depends on. Fits that differ in anything have
+        independent noise: with one noise for both, their difference would be exact.
 
         Fits that differ in anything have independent noise: with one noise for both, their difference would be exact.
         """
@@ -331,12 +337,15 @@ class GradientBoosting(CalibratedModel):
         source: RandomBytes = np.random.RandomState(words).bytes
         return source
 
-    def _releases(self, rounds: int) -> Fraction:
-        """Number of equal releases of which a round is one, beside starts with a share of 1/START of μ² each."""
+    def _n_releases(self, rounds: int) -> Fraction:
+        """Number of equal releases of which a round is one.
+
+        Beside them are starts with a share of 1/START of μ² each.
+        """
         starts, steps = (1, 0) if self.init is None else (2 + len(WAYS), rounds // EVERY)
         return Fraction((rounds + steps) * capacity.START, capacity.START - starts)
 
-    def _rounds(self, information: float, size: float) -> int:
+    def _n_rounds(self, information: float, size: float) -> int:
         by_rule = self.max_iter == RULE
         return steps_now(capacity.rounds_by_rule(information, size, self._pace) if by_rule else int(self.max_iter))
 
@@ -346,9 +355,9 @@ class GradientBoosting(CalibratedModel):
 
     def _groups(self, information: float, n_features: int) -> Mapping[int, int]:
         parts = capacity.parts_by_rule(information, n_features) if self.parts == RULE else int(self.parts)
-        return capacity.groups_of(parts, int(self.max_features_per_cell))
+        return capacity.parts_by_cell_width(parts, int(self.max_features_per_cell))
 
-    def _name_features(self, X: Any) -> None:
+    def _note_features(self, X: Any) -> None:
         schema = self._features()
         self.n_features_in_ = len(schema)
         self.__dict__.pop("feature_names_in_", None)
@@ -358,36 +367,44 @@ class GradientBoosting(CalibratedModel):
     # --- predictions --------------------------------------------------------------------------------------------------
 
     def _staged_outputs(self, X: Any) -> Iterator[Array]:
-        """Outputs after each round, shape (n_outputs, n_samples): one array, changed from round to round."""
+        """Outputs of boosting after each round, in one array that changes.
+
+        Shape (n_outputs, n_samples).
+        """
         check_is_fitted(self, "weights_")
-        codes = self._columns().codes(X)
+        codes = self._coded_columns().codes(X)
         partitions = [Partition(*one) for one in self.partitions_]
-        staged = outputs_after(partitions, self.weights_, codes, self._init_outputs(X, codes.shape[1]))
+        staged = staged_outputs(partitions, self.weights_, codes, self._init_outputs(X, codes.shape[1]))
         next(staged)  # the start alone is no round
         yield from staged
 
     def _outputs(self, X: Any) -> Array:
-        """Outputs of the model, shape (n_outputs, n_samples)."""
+        """Outputs of boosting for a table, shape (n_outputs, n_samples)."""
         check_is_fitted(self, "weights_")
-        codes = self._columns().codes(X)
+        codes = self._coded_columns().codes(X)
         partitions = [Partition(*one) for one in self.partitions_]
         outputs = self._init_outputs(X, codes.shape[1])
         for start in range(0, codes.shape[1], BLOCK):
             rows = slice(start, start + BLOCK)
-            for _ in outputs_after(partitions, self.weights_, codes[:, rows], outputs[:, rows]):
+            for _ in staged_outputs(partitions, self.weights_, codes[:, rows], outputs[:, rows]):
                 pass  # changed in place
         return outputs
 
     def _init_outputs(self, X: Any, n_samples: int, *, fitting: bool = False) -> Array:
-        """Outputs that boosting starts from, or of ``init`` itself, shape (n_outputs, n_samples); without it 0."""
+        """Outputs at which boosting starts, or those of ``init`` itself.
+
+        Shape (n_outputs, n_samples); without ``init`` they are 0.
+        """
         to_outputs, n_outputs = self._from_init()
         if self.init is None:
             return np.zeros((n_outputs, n_samples))
-        found = outputs_of(self.init, self._method, X, to_outputs, n_outputs)
-        return found if fitting else between(self.init_weights_[0], found, self.init_weights_[1])
+        found = init_outputs(self.init, self._method, X, to_outputs, n_outputs)
+        return found if fitting else outputs_on_line(self.init_weights_[0], found, self.init_weights_[1])
 
     def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
-        """Effects of the values of each column; with ``max_features_per_cell=1`` their sum is the whole model.
+        """Effects of the values of each column.
+
+        With ``max_features_per_cell=1`` their sum is the whole model.
 
         They follow from the schema and the released weights: no record is needed, and they cost no privacy. The effect
         of a value is the mean output over the other columns of its cells, in which all bins of a range, all values of
@@ -406,7 +423,7 @@ class GradientBoosting(CalibratedModel):
             a date have shapes of their own: ``since_month`` … The noise is that of all sums, to first order.
         """
         check_is_fitted(self, "weights_")
-        coded, schema = self._columns(), self._features()
+        coded, schema = self._coded_columns(), self._features()
         wanted = list(schema) if columns is None else list(schema.only(*columns))
         rounds = [
             Round(Partition(*one), *found)
@@ -414,7 +431,7 @@ class GradientBoosting(CalibratedModel):
         ]
         features = list(zip(coded.features, coded.values()))
         return {
-            given.name: curve(rounds, place, given, self._contrasts())
+            given.name: effect_curve(rounds, place, given, self._curves_of_outputs())
             for name in wanted
             for place, (feature, given) in enumerate(features)
             if feature.column == list(schema).index(name)
@@ -436,7 +453,7 @@ class GradientBoosting(CalibratedModel):
         """Loss, the targets that it takes, and whether a record has none."""
 
     @abstractmethod
-    def _contrasts(self) -> Array:
+    def _curves_of_outputs(self) -> Array:
         """Curves as sums of outputs, shape (n_curves, n_outputs)."""
 
 
@@ -447,7 +464,7 @@ def calibrated_mu(epsilon: float, delta: float) -> float:
 
 
 def _importances(partitions: Sequence[Partition], gains: Sequence[float], features: Sequence[Feature]) -> Array:
-    """Share of each column of the schema in the gains of rounds with one feature."""
+    """Share of each column in the gains of rounds with one feature."""
     found = np.zeros(1 + max(feature.column for feature in features))
     for partition, gain in zip(partitions, gains):
         if len(partition.features) == 1:

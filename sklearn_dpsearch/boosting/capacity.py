@@ -28,7 +28,7 @@ LONGEST_STEP = 0.4
 
 
 class Pace(NamedTuple):
-    """Rounds, and the way they go together.
+    """Numbers of boosting rounds by rule, and how far their steps go together.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ OF_CLASSES, OF_NUMBERS = Pace(200, 400, 1200, 120.0), Pace(400, 800, 1600, 240.0
 
 
 def rounds_by_rule(information: float, size: float, pace: Pace) -> int:
-    """Number of rounds.
+    """Number of boosting rounds by rule.
 
     Parameters
     ----------
@@ -63,18 +63,21 @@ def rounds_by_rule(information: float, size: float, pace: Pace) -> int:
 
 
 def step_by_rule(rounds: int, pace: Pace) -> float:
-    """Share of each step that is taken."""
+    """Share of each boosting step that is taken, by rule."""
     return min(LONGEST_STEP, pace.path / rounds)
 
 
 def parts_by_rule(information: float, n_features: int) -> int:
-    """Parts of a feature that is alone in a cell."""
+    """Parts by rule of a feature that is alone in a cell."""
     found = PARTS * math.sqrt(max(information, 0.0) / n_features)
     return int(max(min(found, MOST_PARTS, ALL_PARTS / n_features), FEWEST_PARTS))
 
 
-def groups_of(parts: int, max_features: int) -> Mapping[int, int]:
-    """Number of features of a cell ↦ parts that each of them is cut into, where these are two or more."""
+def parts_by_cell_width(parts: int, max_features: int) -> Mapping[int, int]:
+    """Number of features of a cell ↦ parts of each of them.
+
+    Widths with one part alone are left out.
+    """
     found = {1: parts, **{width: 1 + parts // share for width, share in SHARED.items()}}
     largest = {width: int((MOST_CELLS - 1) ** (1 / width)) for width in found}
     return {

@@ -15,7 +15,7 @@ from .random_cells import Partition
 
 
 class Round(NamedTuple):
-    """Cells of a round, with the weight of each, and the standard deviation of independent noise in it.
+    """Cells of a boosting round, their weights, and the noise in these.
 
     ``weights`` and ``noise`` have the shape (n_outputs, n_cells).
     """
@@ -26,15 +26,18 @@ class Round(NamedTuple):
 
 
 class _Effects(NamedTuple):
-    """Effects of a feature's groups in one round, their noise, and the group of each value as one-hot rows."""
+    """Effects of a feature's groups in one round, and their noise.
+
+    ``rows`` has the group of each value as one-hot rows.
+    """
 
     effects: Array
     noise: Array
     rows: Array
 
 
-def curve(rounds: Sequence[Round], place: int, given: CodedValues, contrasts: Array) -> ColumnShape:
-    """Effects of the values of a feature: the sum of its steps in all rounds.
+def effect_curve(rounds: Sequence[Round], place: int, given: CodedValues, contrasts: Array) -> ColumnShape:
+    """Effect curve of a feature: the sum of its steps in all rounds.
 
     Parameters
     ----------
@@ -48,14 +51,17 @@ def curve(rounds: Sequence[Round], place: int, given: CodedValues, contrasts: Ar
     """
     nothing = np.empty((contrasts.shape[1], 0))
     found = [_Effects(nothing, nothing, np.empty((len(given.codes), 0)))]
-    found += [_steps(one, place, given) for one in rounds if place in one.partition.features]
+    found += [_effects_in_round(one, place, given) for one in rounds if place in one.partition.features]
     effects, noise, rows = (np.hstack(parts) for parts in zip(*found))
     points = CurvePoints(given.name, given.values, rows, given.weights)
     return shape_of(points, contrasts @ effects, np.sqrt(contrasts**2 @ noise**2))
 
 
-def _steps(one: Round, place: int, given: CodedValues) -> _Effects:
-    """Mean over the codes of the other features, all of which but the last, for missing values, count the same."""
+def _effects_in_round(one: Round, place: int, given: CodedValues) -> _Effects:
+    """Effects of a feature in a round, averaged over the other features.
+
+    All codes of these count the same, but for the last, which is for missing values.
+    """
     others, shares = np.zeros(1, np.intp), np.ones(1)
     for feature, lookup in zip(one.partition.features, one.partition.lookups):
         if feature == place:

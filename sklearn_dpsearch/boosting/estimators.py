@@ -14,102 +14,45 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import unique_labels
 
+from .._docstrings import documented
 from ..data.labels import ClassWeights, class_codes, class_weights, classes_in
 from .base import GradientBoosting
 from .capacity import OF_CLASSES, OF_NUMBERS
 from .losses import Array, BinaryLoss, Loss, SoftmaxLoss, SquaredLoss
 from .partitions import lazy_on_partitions
-from .public_start import ToOutputs, logits_of
-
-_SCHEMA = """
-    schema : Schema or dict
-        Columns by name, as ``TableEncoder`` takes them: ranges, lists of all values, dictionaries with options. It is
-        public knowledge. Other columns of a data frame are left out.
-    target : str, optional
-        Column of the schema that is predicted, and no feature. The schema then states {stated}."""
-_PRIVACY = """
-    target_epsilon, target_delta : float, optional
-        Guarantee of one fit, to which the noise is calibrated.
-    target_mu : float, optional
-        Instead: μ of its Gaussian guarantee.
-    neighboring : {"add_remove", "zero_out", "replace_one"}, default="zero_out"
-        Neighbouring relation. The first two cost the same; under "replace_one" the noise is twice as large. The number
-        of records is never used."""
-_BOOSTING = """
-    max_iter : int or "rule", default="rule"
-        Rounds of boosting. The noise of a round grows with the root of their number. "rule": {rounds}, n·μ
-        ÷ {each} where that is more, at most {most}; I, but at least {fewest}, where that is less (see ``parts``).
-    learning_rate : float or "rule", default="rule"
-        Share of each round's step that is taken. "rule": {path} ÷ rounds, at most 0.4.
-    prior_factor : float, default=1.25
-        Expected size of the steps ÷ their size in the first 30 rounds, as their noisy sums show it. Noisy steps are
-        shrunk towards zero in proportion: the more, the smaller the factor.
-    max_bins : int, default=128
-        Bins of each range without bins in the schema, from which the cuts of each round are drawn. A long range of
-        numbers, from 1000 on, has as many on a logarithmic scale too.
-    parts : int or "rule", default="rule"
-        Parts that a range or a list is cut into in rounds of one feature. In rounds of two, three and four features
-        each has 1 + parts ÷ 4, ÷ 10 and ÷ 16, rounded down; there are none with one part alone. "rule": 1.2·√(I ÷
-        number of features), from 8 to 128, and at most 640 ÷ number of features. I is μ times the noisy sum of the
-        Hessians at the start: about μ times the number of records of the rarer of two classes, or of all for numbers.
-    max_features_per_cell : int, default=4
-        The most features of a cell.
-    init : fitted estimator, optional
-        Model whose predictions boosting starts from: one that saw no private record, or an earlier release, whose cost
-        comes on top. It is asked for each record's own columns, at no cost, and is part of the released model. In a
-        search: ``sklearn.frozen.FrozenEstimator(model)``. Shapes and importances are without it.
-    random_state : None, int or RandomState
-        Seeds the cells, which are public. Never the noise.
-    noise_seed : None, int or RandomState
-        For tests only: it voids the guarantee. The noise follows from the seed, the records, the cells and all
-        arguments: fits that differ share no noise."""
-_ATTRIBUTES = """
-    init_weights_ : (ndarray of shape (n_outputs, 1), float)
-        With ``init``: constant outputs, and the share of the way from them to its outputs at which boosting starts.
-    weight_noise_ : list of ndarray of shape (n_outputs, n_cells)
-        Standard deviation of the noise in the weights of each round, to first order, from the noisy sums: free.
-    feature_importances_ : ndarray of shape (n_features,)
-        Share of each column in the decrease of the loss by rounds with one feature, from the noisy sums: free.
-    privacy_spent_ : PrivacySpent
-    n_iter_ : int
-        Rounds of the last fit; by rule they follow from its noisy start.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        The schema's columns without the target; only after ``fit`` on a data frame."""
-_NOTES = """
-
-    Notes
-    -----
-    Each round cuts a few columns at random places, and adds a weight to the output of each of the resulting cells: a
-    Newton step from noisy sums of scores and Hessians (:doc:`boosting </theory/boosting>`). Totally random trees:
-    Maddock et al. (2022), "Federated Boosted Decision Trees with Differential Privacy"."""
+from .public_start import ToOutputs, logits_from_probabilities
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
-    __doc__ = f"""Classifier of tables by gradient boosting on cells that do not depend on the records.
+    """Classifier of tables by gradient boosting on cells that do not depend on the records.
 
     Parameters
-    ----------{_SCHEMA.format(stated="``classes``")}
+    ----------
     classes : array-like, optional
         All labels that a record could have. Without ``classes`` the labels are taken from y, which is private only if
         they are public anyway.
     class_weight : dict, optional
         Label ↦ weight of its records, a constant known without the data; other labels have weight 1. Weights are free,
-        and move the logits by their logarithms. "balanced" would count the labels, and is refused.{_PRIVACY}{
-        _BOOSTING.format(rounds=400, each=25, most=1200, fewest=200, path=120)
-    }
+        and move the logits by their logarithms. "balanced" would count the labels, and is refused.
+    max_iter : int or "rule", default="rule"
+        Rounds of boosting. The noise of a round grows with the root of their number. "rule": 400, n·μ ÷ 25 where that
+        is more, at most 1200; I, but at least 200, where that is less (see ``parts``).
+    learning_rate : float or "rule", default="rule"
+        Share of each round's step that is taken. "rule": 120 ÷ rounds, at most 0.4.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,){_ATTRIBUTES}{_NOTES}
+    classes_ : ndarray of shape (n_classes,)
+        Labels, in the order of the columns of ``predict_proba``.
 
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> table = pd.DataFrame({{"age": np.arange(1000) % 60 + 20, "job": ["clerk", "nurse"] * 500}})
+    >>> table = pd.DataFrame({"age": np.arange(1000) % 60 + 20, "job": ["clerk", "nurse"] * 500})
     >>> table["pay"] = np.where((table["age"] > 40) & (table["age"] < 60), "high", "low")
-    >>> schema = {{"age": (20, 80), "job": ["clerk", "nurse"], "pay": ["low", "high"]}}
+    >>> schema = {"age": (20, 80), "job": ["clerk", "nurse"], "pay": ["low", "high"]}
     >>> model = DPGradientBoostingClassifier(schema, target="pay", target_epsilon=3.0, target_delta=1e-5)
     >>> bool(model.fit(table, table["pay"]).score(table, table["pay"]) > 0.8)
     True
@@ -133,7 +76,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     @lazy_on_partitions
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
-        return log_chances(self.decision_function(X))
+        return log_probabilities(self.decision_function(X))
 
     @lazy_on_partitions
     def predict_proba(self, X: Any) -> Array:
@@ -144,7 +87,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     @lazy_on_partitions
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each record, shape (n_samples,)."""
-        return self._labels(self.decision_function(X))
+        return self._labels_from_logits(self.decision_function(X))
 
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """Class probabilities after each round.
@@ -154,7 +97,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         ndarray of shape (n_samples, n_classes)
         """
         for outputs in self._staged_outputs(X):
-            yield np.exp(log_chances(self._logits(outputs)))
+            yield np.exp(log_probabilities(self._logits(outputs)))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Labels that are most probable after each round.
@@ -164,7 +107,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         ndarray of shape (n_samples,)
         """
         for outputs in self._staged_outputs(X):
-            yield self._labels(self._logits(outputs))
+            yield self._labels_from_logits(self._logits(outputs))
 
     def privacy_assumptions(self) -> tuple[str, ...]:
         """Assumptions of the guarantee, as plain sentences."""
@@ -190,9 +133,9 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
 
     def _from_init(self) -> tuple[ToOutputs, int]:
         known = self.classes_ if self.init is None else np.asarray(self.init.classes_)
-        return logits_of(self.classes_, known), 1 if len(self.classes_) == 2 else len(self.classes_)
+        return logits_from_probabilities(self.classes_, known), 1 if len(self.classes_) == 2 else len(self.classes_)
 
-    def _contrasts(self) -> Array:
+    def _curves_of_outputs(self) -> Array:
         n_classes = len(self.classes_)
         return np.ones((1, 1)) if n_classes == 2 else np.eye(n_classes) - 1.0 / n_classes
 
@@ -200,7 +143,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         shift = np.log(class_weights(self.class_weight, self.classes_, zero=False))
         return outputs[0] + shift[1] - shift[0] if len(outputs) == 1 else outputs.T + shift
 
-    def _labels(self, logits: Array) -> NDArray[Any]:
+    def _labels_from_logits(self, logits: Array) -> NDArray[Any]:
         places = (logits > 0).astype(np.intp) if logits.ndim == 1 else logits.argmax(axis=1)
         labels: NDArray[Any] = self.classes_[places]
         return labels
@@ -211,28 +154,31 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return tags
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
-    __doc__ = f"""Regressor of tables by gradient boosting on cells that do not depend on the records.
+    """Regressor of tables by gradient boosting on cells that do not depend on the records.
 
     Parameters
-    ----------{_SCHEMA.format(stated="``bounds_y``")}
+    ----------
     bounds_y : (lower, upper), optional
         Public bounds of y, to which targets and predictions are clipped. Needed without ``target``.
     max_residual : float, default=0.2
         Share of half the distance of the bounds at which residuals are clipped (Huber's loss). The noise grows with
-        it.{_PRIVACY}{_BOOSTING.format(rounds=800, each="12.5", most=1600, fewest=400, path=240)}
-
-    Attributes
-    ----------{_ATTRIBUTES}{_NOTES}
+        it.
+    max_iter : int or "rule", default="rule"
+        Rounds of boosting. The noise of a round grows with the root of their number. "rule": 800, n·μ ÷ 12.5 where
+        that is more, at most 1600; I, but at least 400, where that is less (see ``parts``).
+    learning_rate : float or "rule", default="rule"
+        Share of each round's step that is taken. "rule": 240 ÷ rounds, at most 0.4.
 
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> table = pd.DataFrame({{"rooms": np.arange(1000) % 9 + 1, "city": ["Ur", "Uruk"] * 500}})
+    >>> table = pd.DataFrame({"rooms": np.arange(1000) % 9 + 1, "city": ["Ur", "Uruk"] * 500})
     >>> table["price"] = 10.0 * table["rooms"]
     >>> model = DPGradientBoostingRegressor(
-    ...     {{"rooms": (1, 9), "city": ["Ur", "Uruk"], "price": (0, 100)}},
+    ...     {"rooms": (1, 9), "city": ["Ur", "Uruk"], "price": (0, 100)},
     ...     target="price", target_epsilon=3.0, target_delta=1e-5,
     ... )
     >>> bool(model.fit(table, table["price"]).score(table, table["price"]) > 0.8)
@@ -252,7 +198,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
     @lazy_on_partitions
     def predict(self, X: Any) -> Array:
         """Predicted values, shape (n_samples,), inside ``bounds_y``."""
-        return self._restored(self._outputs(X)[0])
+        return self._values_from_outputs(self._outputs(X)[0])
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Predicted values after each round.
@@ -262,11 +208,11 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         ndarray of shape (n_samples,)
         """
         for outputs in self._staged_outputs(X):
-            yield self._restored(outputs[0])
+            yield self._values_from_outputs(outputs[0])
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
-        bounds_of(self._declared("bounds_y"))
+        checked_bounds(self._declared("bounds_y"))
         if not self._scale()[1] > 0:
             raise ValueError(
                 f"Found bounds_y={self._declared('bounds_y')!r} and max_residual={self.max_residual!r}, for which "
@@ -274,25 +220,25 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
             )
 
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any], NDArray[np.bool_]]:
-        (lower, upper), (middle, unit) = bounds_of(self._declared("bounds_y")), self._scale()
+        (lower, upper), (middle, unit) = checked_bounds(self._declared("bounds_y")), self._scale()
         missing = np.isnan(y)
         return SquaredLoss(), (np.clip(np.where(missing, middle, y), lower, upper) - middle) / unit, missing
 
     def _from_init(self) -> tuple[ToOutputs, int]:
-        lower, upper = bounds_of(self._declared("bounds_y"))
+        lower, upper = checked_bounds(self._declared("bounds_y"))
         middle, unit = self._scale()
         return lambda answers: (np.clip(answers, lower, upper) - middle) / unit, 1
 
-    def _contrasts(self) -> Array:
+    def _curves_of_outputs(self) -> Array:
         return np.full((1, 1), self._scale()[1])
 
-    def _restored(self, outputs: Array) -> Array:
+    def _values_from_outputs(self, outputs: Array) -> Array:
         middle, unit = self._scale()
-        return np.clip(outputs * unit + middle, *bounds_of(self._declared("bounds_y")))
+        return np.clip(outputs * unit + middle, *checked_bounds(self._declared("bounds_y")))
 
     def _scale(self) -> tuple[float, float]:
         """Value that stands for 0, and largest residual, which stands for 1."""
-        lower, upper = bounds_of(self._declared("bounds_y"))
+        lower, upper = checked_bounds(self._declared("bounds_y"))
         return lower / 2 + upper / 2, float(self.max_residual) * (upper / 2 - lower / 2)
 
     def __sklearn_tags__(self) -> Any:
@@ -301,8 +247,11 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         return tags
 
 
-def log_chances(logits: Array) -> Array:
-    """Logarithms of probabilities, shape (n_samples, n_classes), from logits of classes or of the second one alone."""
+def log_probabilities(logits: Array) -> Array:
+    """Logarithms of class probabilities from logits.
+
+    Shape (n_samples, n_classes); logits are of all classes, or of the second one alone.
+    """
     both = np.column_stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits
     found: Array = log_softmax(both, axis=1)
     return found
@@ -311,8 +260,8 @@ def log_chances(logits: Array) -> Array:
 # --- bounds of numbers ------------------------------------------------------------------------------------------------
 
 
-def bounds_of(given: Any) -> tuple[float, float]:
-    """Public bounds of numbers.
+def checked_bounds(given: Any) -> tuple[float, float]:
+    """Checked public bounds of a regressor's target.
 
     Raises
     ------

@@ -19,6 +19,8 @@ from ..preprocessing.ranges import AUTO, ENCODER, LOG, NumberRange, Range
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 #: Numbers over a range at least this long are amounts, most of them small: cuts also come from a logarithmic scale.
 WIDE = 1000
+#: Bins of each range without bins in the schema, unless another number is given.
+MAX_BINS = 128
 #: Records coded at once.
 BLOCK = 2**14
 #: Places within a bin at which a curve is computed: its edge, and just below the next one.
@@ -27,7 +29,9 @@ WITHIN = np.array([0.0, 1.0 - 1e-9])
 
 @dataclass(frozen=True)
 class Feature:
-    """A column of the schema, or a part of a date, as codes 0 … size − 1; the last one is for missing or unknown.
+    """Column of a schema, or part of a date, as codes.
+
+    Codes are 0 … size − 1; the last one is for missing or unknown.
 
     Parameters
     ----------
@@ -45,7 +49,10 @@ class Feature:
 
 
 class CodedValues(NamedTuple):
-    """Values of a feature and their codes, for a curve; ``weights`` says how much each counts in the mean effect."""
+    """Values of a feature and their codes, for an effect curve.
+
+    ``weights`` says how much each counts in the mean effect.
+    """
 
     name: str
     values: NDArray[Any]
@@ -54,7 +61,7 @@ class CodedValues(NamedTuple):
 
 
 class CodedColumns:
-    """Codes of tables of a schema.
+    """Columns of a schema as small whole-number codes for boosting.
 
     Parameters
     ----------
@@ -72,21 +79,24 @@ class CodedColumns:
     def __init__(self, schema: Schema, max_bins: int) -> None:
         self._schema = schema
         columns = schema.columns.values()
-        scales = [_edges(column, max_bins) if isinstance(column, Range) else [np.empty(0)] for column in columns]
+        scales = [_bin_edges(column, max_bins) if isinstance(column, Range) else [np.empty(0)] for column in columns]
         self.edges = [np.unique(np.concatenate(found)) for found in scales]
         self.features = tuple(
             feature
             for place, (column, found) in enumerate(zip(columns, scales))
-            for feature in _features(place, column, self.edges[place], found)
+            for feature in _features_of_column(place, column, self.edges[place], found)
         )
 
     def described(self, most: int) -> list[str]:
-        """One line for each column of the schema; ``most`` is the largest number of listed values that are shown."""
+        """One line for each column of the schema.
+
+        ``most`` is the largest number of listed values that are shown.
+        """
         bins = {name: len(edges) + 1 for name, edges in zip(self._schema, self.edges)}
         return self._schema.described(bins, most)
 
     def codes(self, X: Any) -> Codes:
-        """Codes of a table, or of chosen rows of an array, shape (n_features, n_samples)."""
+        """Codes of a table's columns, shape (n_features, n_samples)."""
         chosen = X if isinstance(X, ChosenRows) else None
         given = self._schema.read_columns(X if chosen is None else chosen.data)
         values = [given[name].values for name in self._schema]
@@ -96,12 +106,12 @@ class CodedColumns:
         for start in range(0, number, BLOCK):
             rows = slice(start, start + BLOCK)
             block = [each[rows] for each in values] if chosen is None else list(chosen[rows].T)
-            for place, found in enumerate(self._coded(block)):
+            for place, found in enumerate(self._code_columns(block)):
                 codes[place, rows] = found
         return codes
 
     def values(self) -> Iterator[CodedValues]:
-        """Values of each feature, by the schema alone."""
+        """Values and codes of each feature, by the schema alone."""
         for (name, column), edges in zip(self._schema.columns.items(), self.edges):
             if isinstance(column, Range):
                 yield from _values_of_range(name, column, edges)
@@ -109,15 +119,15 @@ class CodedColumns:
                 (points,) = column.curves(name, Detail())
                 yield CodedValues(name, points.values, np.arange(len(points.values)), points.weights)
 
-    def _coded(self, values: Sequence[NDArray[Any]]) -> Iterator[NDArray[np.intp]]:
+    def _code_columns(self, values: Sequence[NDArray[Any]]) -> Iterator[NDArray[np.intp]]:
         for column, edges, given in zip(self._schema.columns.values(), self.edges, values):
             if isinstance(column, Range):
-                yield from _of_range(column, edges, given)
+                yield from _codes_of_range(column, edges, given)
             elif isinstance(column, OneHot):
                 yield column.places(given)
 
 
-def _features(place: int, column: Column, edges: Array, scales: Sequence[Array]) -> Iterator[Feature]:
+def _features_of_column(place: int, column: Column, edges: Array, scales: Sequence[Array]) -> Iterator[Feature]:
     if isinstance(column, Range):
         yield Feature(place, len(edges) + 2, tuple(np.searchsorted(edges, scale) for scale in scales))
         for part in column.parts():
@@ -126,8 +136,11 @@ def _features(place: int, column: Column, edges: Array, scales: Sequence[Array])
         yield Feature(place, column.n_places)
 
 
-def _edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
-    """Inner edges of the bins, in the column's own numbers, for each of its scales."""
+def _bin_edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
+    """Inner edges of a range's bins, for each of its scales.
+
+    They are in the column's own numbers.
+    """
     if column.bins not in (ENCODER, AUTO, None):
         return [column.edges(Detail())]
     lower, upper = (float(end) for end in column.ends())
@@ -140,7 +153,7 @@ def _edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
     return [np.unique(np.floor(edges) + 0.5) for edges in found] if whole else found
 
 
-def _of_range(column: Range, edges: NDArray[np.float64], given: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
+def _codes_of_range(column: Range, edges: NDArray[np.float64], given: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
     numbers = column.numbers(given)
     missing = np.isnan(numbers)
     yield np.where(missing, len(edges) + 1, np.searchsorted(edges, numbers, side="right"))
@@ -150,7 +163,10 @@ def _of_range(column: Range, edges: NDArray[np.float64], given: NDArray[Any]) ->
 
 
 def _values_of_range(name: str, column: Range, edges: NDArray[np.float64]) -> Iterator[CodedValues]:
-    """Ends of each bin, between which a curve is flat, and the parts of a date."""
+    """Values and codes of a range: ends of bins, and date parts.
+
+    A curve is flat between the ends of a bin.
+    """
     lower, upper = column.ends()
     ends = np.array([lower, *edges, upper])
     inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * WITHIN

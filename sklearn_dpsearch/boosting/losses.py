@@ -35,13 +35,18 @@ def exp_of_minus(values: Array) -> Array:
     return found
 
 
-def _added(rows: Array) -> Array:
-    """Sum over the first axis, row by row: NumPy's own sum adds in an order that depends on the shape."""
+def _sum_of_rows(rows: Array) -> Array:
+    """Sum over the first axis, row by row.
+
+    NumPy's own sum adds in an order that depends on the shape.
+    """
     return functools.reduce(np.add, rows)
 
 
 class Derivatives(NamedTuple):
-    """Minus the gradient, of norm at most 1 for each record, and the diagonal of its expected Hessian.
+    """Scores and Hessians of records, shape (n_outputs, n_samples) each.
+
+    Scores are minus the gradient, of norm at most 1 for each record; Hessians the diagonal of its expected Hessian.
 
     Both have the shape (n_outputs, n_samples).
     """
@@ -51,7 +56,7 @@ class Derivatives(NamedTuple):
 
 
 class Loss(ABC):
-    """Loss of records by their outputs, an array of shape (n_outputs, n_samples)."""
+    """Loss of boosting by the outputs of records."""
 
     #: Number of outputs.
     n_outputs: int = 1
@@ -64,11 +69,11 @@ class Loss(ABC):
 
     @abstractmethod
     def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
-        """Derivatives of each record."""
+        """Scores and Hessians of each record at its outputs."""
 
     @abstractmethod
     def start(self, mean_scores: Array) -> Array:
-        """Best constant outputs, shape (n_outputs,).
+        """Constant outputs of least loss, shape (n_outputs,).
 
         Parameters
         ----------
@@ -78,7 +83,9 @@ class Loss(ABC):
 
 
 class BinaryLoss(Loss):
-    r"""Two classes: −1 and 1. With the margin m = target · output: 1 − m where m ≤ 0, exp(−m) above.
+    r"""Two classes: −1 and 1.
+
+    With the margin m = target · output: 1 − m where m ≤ 0, exp(−m) above.
 
     Convex, with a continuous derivative, and a proper loss: the expected score is 0 where the output is the logit.
 
@@ -103,7 +110,7 @@ class BinaryLoss(Loss):
 
 
 class SoftmaxLoss(Loss):
-    r"""Classes 0 … n_classes − 1, with an output for each.
+    r"""Loss of boosting for several classes, with an output for each.
 
     Notes
     -----
@@ -121,8 +128,8 @@ class SoftmaxLoss(Loss):
 
     def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
         chances = exp_of_minus(outputs.max(axis=0) - outputs)
-        chances /= _added(chances)
-        largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + _added(np.square(chances)))
+        chances /= _sum_of_rows(chances)
+        largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + _sum_of_rows(np.square(chances)))
         is_class = np.arange(self.n_outputs)[:, np.newaxis] == targets
         return Derivatives((is_class - chances) / largest, chances * (1.0 - chances) / largest)
 
@@ -134,7 +141,7 @@ class SoftmaxLoss(Loss):
 
 
 class SquaredLoss(Loss):
-    """Numbers: half of the squared residual, and linear where it is longer than 1 (Huber's loss)."""
+    """Loss of boosting for numbers: squared, and linear beyond 1 (Huber's)."""
 
     hessian_unit = 1.0
     squared_hessians = Fraction(1)

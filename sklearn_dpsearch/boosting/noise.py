@@ -10,19 +10,13 @@ from __future__ import annotations
 
 import functools
 import math
-import numbers
-from abc import abstractmethod
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval
 
-from .._site import linked
-from ..errors import BudgetUnreachableError, check_arguments_of
-from ..privacy import PrivacyError
+from ..errors import BudgetUnreachableError
 from ..privacy._types import Neighboring
 from ..privacy.mechanisms.array_sampling import LARGEST_SCALE, RandomBytes, rounded_normals
 from ..privacy.mechanisms.release_sum import release_sum
@@ -39,12 +33,17 @@ CONSTANT = (UNIT - 1) // HESSIAN_NOISE
 
 
 def squared_hessians(loss: Loss) -> Fraction:
-    """Bound on the square of the norm of what a record's Hessians add, in units of the largest score."""
+    """Bound on the squared norm of what a record's Hessians add.
+
+    Its unit is the largest score.
+    """
     return loss.squared_hessians / (HESSIAN_NOISE * Fraction(loss.hessian_unit)) ** 2
 
 
 def squared_distance(loss: Loss, neighboring: Neighboring = "zero_out", persons: bool = False) -> Fraction:
-    """Bound on the squared distance of the sums of neighbours, in units of the largest score.
+    """Bound on the squared distance of the cell sums of neighbours.
+
+    Its unit is the largest score.
 
     Two records of one cell have scores at most 2 apart. Hessians are not negative, so two numbers are at most the
     larger one apart, and two vectors at most √2 times the longest. Records of two cells add vectors at right angles.
@@ -62,7 +61,7 @@ def squared_distance(loss: Loss, neighboring: Neighboring = "zero_out", persons:
 def noise_scale(
     mu: float, releases: int | Fraction, neighboring: Neighboring, loss: Loss, persons: bool = False
 ) -> int:
-    """Standard deviation, in whole numbers, of the noise with which all releases together are μ-GDP.
+    """Noise, in whole numbers, with which all releases together are μ-GDP.
 
     Parameters
     ----------
@@ -94,8 +93,10 @@ def noise_scale(
     return scale
 
 
-def whole(derivatives: Derivatives, loss: Loss) -> Array:
-    """Derivatives as whole numbers, rounded towards zero: shape (2 · n_outputs, n_samples).
+def whole_numbers(derivatives: Derivatives, loss: Loss) -> Array:
+    """Scores and Hessians as whole numbers, rounded towards zero.
+
+    Shape (2 · n_outputs, n_samples).
 
     They are scaled to just below the unit, so that rounding in double precision leads to no longer vector.
     """
@@ -105,8 +106,10 @@ def whole(derivatives: Derivatives, loss: Loss) -> Array:
     return np.trunc(found, out=found)
 
 
-def bounded(values: Array, loss: Loss) -> Array:
-    """Set records to 0 that would add more than is paid for, or no number: the guarantee does not rest on the loss.
+def bounded_records(values: Array, loss: Loss) -> Array:
+    """Set records to 0 that would add more than is paid for.
+
+    Records without numbers count as nothing too: the guarantee does not rest on the loss.
 
     Scores and Hessians are bounded apart. All sums of squares are exact, as whole numbers below 2⁵³ are.
 
@@ -119,8 +122,8 @@ def bounded(values: Array, loss: Loss) -> Array:
     scores, hessians = np.split(values, 2)
     if _all_fit(scores, hessians, loss):
         return values
-    fits = squares(scores) <= UNIT**2
-    fits &= squares(hessians) <= int(squared_hessians(loss) * UNIT**2)
+    fits = column_squares(scores) <= UNIT**2
+    fits &= column_squares(hessians) <= int(squared_hessians(loss) * UNIT**2)
     fits &= (hessians == CONSTANT if loss.constant_hessians else hessians >= 0.0).all(axis=0)
     if not fits.all():
         values[:, ~fits] = 0.0
@@ -128,7 +131,10 @@ def bounded(values: Array, loss: Loss) -> Array:
 
 
 def _all_fit(scores: Array, hessians: Array, loss: Loss) -> bool:
-    """Return whether all records of one output fit, by the smallest and the largest of them alone, which is faster."""
+    """Return whether all records keep their bounds, by their extremes alone.
+
+    This is faster, and is done for losses with one output.
+    """
     if len(scores) != 1 or not scores.size:
         return False
     least, most = (CONSTANT, CONSTANT) if loss.constant_hessians else (0, _largest_hessian(loss))
@@ -143,20 +149,23 @@ def _largest_hessian(loss: Loss) -> int:
     return math.isqrt(int(squared_hessians(loss) * UNIT**2))
 
 
-def squares(values: Array) -> Array:
-    """Squares of the norms of columns."""
+def column_squares(values: Array) -> Array:
+    """Squared norms of the columns of an array."""
     found: Array = np.einsum("ij,ij->j", values, values)
     return found
 
 
-def sums_of(values: Array, cells: NDArray[np.integer[Any]], n_cells: int) -> Array:
-    """Sums of whole numbers over each cell, exact in double precision: shape (len(values), n_cells)."""
+def cell_sums(values: Array, cells: NDArray[np.integer[Any]], n_cells: int) -> Array:
+    """Sums of whole numbers over each cell, shape (len(values), n_cells).
+
+    They are exact in double precision.
+    """
     places = cells.astype(np.intp)  # once for all rows
     return np.array([np.bincount(places, row, n_cells) for row in values])
 
 
 class NoisySums:
-    """Releases of sums, each with fresh noise.
+    """Releases of cell sums, each with fresh Gaussian noise.
 
     Parameters
     ----------
@@ -174,93 +183,26 @@ class NoisySums:
         self._ahead = np.empty(0, np.int64)  # noise that no release had yet
 
     def release(self, sums: NDArray[np.int64]) -> tuple[Array, Array]:
-        """Noisy sums of scores and of Hessians, each of shape (n_outputs, n_cells).
+        """Noisy sums of scores and Hessians, shape (n_outputs, n_cells) each.
 
         Parameters
         ----------
         sums : ndarray of shape (2 · n_outputs, n_cells)
             Of the whole numbers.
         """
-        noisy = release_sum("sums over cells", sums, self._squared, self._noisy)
+        noisy = release_sum("sums over cells", sums, self._squared, self._add_noise)
         scores, hessians = np.split(noisy / UNIT, 2)
         return scores, hessians * (HESSIAN_NOISE * self._loss.hessian_unit)
 
-    def _noisy(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _add_noise(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
         return sums + self._fresh(sums.size).reshape(sums.shape)
 
     def _fresh(self, size: int) -> NDArray[np.int64]:
-        """Noise that was never used, and never will be again; much of it is drawn at once, which is faster."""
+        """Noise that no release had before, and none will have again.
+
+        Much of it is drawn at once, which is faster.
+        """
         if len(self._ahead) < size:
             self._ahead = rounded_normals(self._scale, max(size, DRAWN), self._random_bytes)
         found, self._ahead = self._ahead[:size], self._ahead[size:]
         return found
-
-
-# --- models with a target ---------------------------------------------------------------------------------------------
-
-
-#: Ways to state the privacy of one fit.
-TARGETS = ("target_epsilon", "target_delta", "target_mu")
-#: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
-STATED_DELTA = 1e-5
-
-
-@linked
-class CalibratedModel(BaseEstimator):
-    """Estimator with a Gaussian target: ``target_mu``, or ``target_epsilon`` with ``target_delta``."""
-
-    #: Without a seed, the noise comes from the operating system, in each fit.
-    secure_without_seed = True
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "target_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
-        "target_delta": [None, Interval(numbers.Real, 0, 1, closed="neither")],
-        "target_mu": [None, Interval(numbers.Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
-        "noise_seed": ["random_state"],
-    }
-
-    def __new__(cls, *positional: Any, **named: Any) -> Self:
-        """An object, unless it is given arguments that it does not have."""
-        check_arguments_of(cls, named)
-        made: Self = super().__new__(cls)
-        return made
-
-    target_epsilon: float | None
-    target_delta: float | None
-    target_mu: float | None
-
-    def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
-        """Parameters that make every fit ``factor`` times less private; 1 stands for the target as configured.
-
-        Without a target 1 stands for μ = 1.
-        """
-        stated = any(getattr(self, name) is not None for name in TARGETS)
-        return {**dict.fromkeys(TARGETS), "target_mu": (self._mu() if stated else 1.0) * factor}
-
-    def _mu(self) -> float:
-        """μ of one fit, as stated or calibrated."""
-        given = {name: float(value) for name in TARGETS if (value := getattr(self, name)) is not None}
-        if set(given) not in ({"target_epsilon", "target_delta"}, {"target_mu"}):
-            raise PrivacyError(
-                f"Found {given or 'none of target_epsilon, target_delta, target_mu'}; target_epsilon=... with "
-                "target_delta=..., or target_mu=..., is needed (none of them in a search with epsilon=, which sets it)."
-            )
-        if "target_mu" in given:
-            return given["target_mu"]
-        return self._calibrated_mu(given["target_epsilon"], given["target_delta"])
-
-    @abstractmethod
-    def _calibrated_mu(self, epsilon: float, delta: float) -> float:
-        """Find the largest μ with which a fit is (ε, δ)-private."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Drop the noise seed from a fitted model: the seed would be enough to undo the noise."""
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "noise_seed": None} if "privacy_spent_" in state else state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
-        return tags

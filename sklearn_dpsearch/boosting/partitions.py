@@ -46,13 +46,13 @@ TRUSTED = (
 
 
 def is_partitioned(X: Any) -> bool:
-    """Return whether a table comes in partitions: of Dask, as delayed frames, or as files."""
+    """Return whether a table comes in partitions: Dask's, delayed frames, or files."""
     files = isinstance(X, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in X)
     return (files and bool(X)) or is_of_dask(X)
 
 
 def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method of a fitted model answer lazily for a DataFrame of Dask, partition by partition."""
+    """Let a method of a fitted model answer lazily for Dask's DataFrames."""
 
     @functools.wraps(method)
     def answer(self: Any, X: Any) -> Any:
@@ -60,13 +60,15 @@ def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
             return method(self, X)
         if not hasattr(X, "columns"):
             raise TypeError(f"Found a {type(X).__name__} of partitions; predictions need a DataFrame of Dask.")
-        return X.map_partitions(_predicted, self, method.__name__, meta=_predicted(X._meta, self, method.__name__))
+        return X.map_partitions(
+            _predict_frame, self, method.__name__, meta=_predict_frame(X._meta, self, method.__name__)
+        )
 
     return answer
 
 
-def _predicted(frame: Any, model: Any, method: str) -> Any:
-    """Answers for a frame of pandas: a series, or a frame with a column for each class."""
+def _predict_frame(frame: Any, model: Any, method: str) -> Any:
+    """Predictions for a frame of pandas, as a series or a frame."""
     pandas, found = sys.modules["pandas"], getattr(model, method)(frame)
     if found.ndim == 1:
         return pandas.Series(found, frame.index, name="predictions")
@@ -77,15 +79,21 @@ def _predicted(frame: Any, model: Any, method: str) -> Any:
 
 
 @dataclass
-class Kept:
-    """A partition on its worker: its records, if it has any, the number of calls so far, and the last answer."""
+class KeptPartition:
+    """Partition that a worker keeps, with its number of calls and last answer.
+
+    ``records`` is None for an empty one.
+    """
 
     records: TrainingRecords | None
     done: int = 0
     answer: Any = 0
 
-    def brought_to(self, first: int, calls: Sequence[Call]) -> Any:
-        """Make those of the calls that were not made yet, of which the first has this number."""
+    def catch_up(self, first: int, calls: Sequence[Call]) -> Any:
+        """Make the calls that a kept partition has not made yet.
+
+        ``first`` is the number of the first of the calls.
+        """
         for name, arguments in calls[self.done - first :]:
             if self.records is not None:
                 self.answer = getattr(self.records, name)(*arguments)
@@ -94,12 +102,14 @@ class Kept:
 
 
 #: Partitions that this process keeps, by fit and number.
-KEPT: dict[tuple[str, int], Kept] = {}
+KEPT: dict[tuple[str, int], KeptPartition] = {}
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Public facts by which a partition is read, and a key for the names of persons.
+class PartitionReader:
+    """Public facts by which a worker reads a partition.
+
+    The key is for the names of persons.
 
     Parameters
     ----------
@@ -119,10 +129,10 @@ class Reading:
     key: bytes = field(repr=False)
 
     def records(self, part: Any, y: Any = None) -> tuple[TrainingRecords | None, NDArray[np.uint64]]:
-        """Records of a partition, None for an empty one, and pseudonyms of their persons."""
+        """Records of a partition, None if empty, and pseudonyms of their persons."""
         frame = part
         if isinstance(part, (str, os.PathLike)):
-            frame = in_fixed_words(type(self.model).__name__, functools.partial(self._of_file, part))
+            frame = in_fixed_words(type(self.model).__name__, functools.partial(self._read_file, part))
         if not is_frame(frame):
             raise TypeError(f"Found a partition of type {type(frame).__name__}; a data frame is needed.")
         wanted = [name for name in (self.target, self.groups) if name is not None]
@@ -131,10 +141,12 @@ class Reading:
         if len(frame) == 0:
             return None, np.empty(0, np.uint64)
         persons = None if self.groups is None else frame[self.groups]
-        return self.model._records(frame, frame[self.target] if y is None else y, persons), self._pseudonyms(persons)
+        return self.model._records(frame, frame[self.target] if y is None else y, persons), self._person_pseudonyms(
+            persons
+        )
 
-    def _of_file(self, path: Any) -> Any:
-        """A file as a data frame, whose entries do not change each other.
+    def _read_file(self, path: Any) -> Any:
+        """Read a file as a data frame whose entries are independent.
 
         A missing value leaves a column of whole numbers what it is; entries of CSV are text, each of which is read by
         itself, also as a date: pandas would read all in the unit of the finest.
@@ -152,19 +164,22 @@ class Reading:
             frame[self.target] = numbers_of(as_array(frame[self.target]))
         return frame
 
-    def _pseudonyms(self, persons: Any) -> NDArray[np.uint64]:
-        """A number for each name, the same in all partitions; each record without a name is a person of its own."""
+    def _person_pseudonyms(self, persons: Any) -> NDArray[np.uint64]:
+        """Keyed digest of each person's name, the same in all partitions.
+
+        Each record without a name is a person of its own.
+        """
         if persons is None:
             return np.empty(0, np.uint64)
         names = column_of(as_array(persons))
         known = different_names(names[~missing_among(names)])
-        written = (_text_of(name).encode("utf-8", "surrogatepass") for name in known)
+        written = (_person_as_text(name).encode("utf-8", "surrogatepass") for name in known)
         digests = (hashlib.blake2b(name, digest_size=8, key=self.key).digest() for name in written)
         return np.frombuffer(b"".join(digests), np.uint64)
 
 
-def _text_of(name: Any) -> str:
-    """Text that tells a name from others, the same in every process."""
+def _person_as_text(name: Any) -> str:
+    """Text that tells a person's name from others, in every process."""
     if isinstance(name, str) or name is NAMELESS:
         return "" if name is NAMELESS else f"'{name}"
     if not isinstance(name, (int, float)):
@@ -172,47 +187,54 @@ def _text_of(name: Any) -> str:
     return repr(name) if name % 1 else hex(int(name))
 
 
-class Part(NamedTuple):
-    """Public facts of a partition that was read: its worker, and the number of its units; and pseudonyms of persons."""
+class PartitionFacts(NamedTuple):
+    """Worker, number of units, and persons' pseudonyms of a partition read."""
 
     worker: str
     n_units: int
     persons: NDArray[np.uint64]
 
 
-def _read(reading: Reading, calls: Sequence[Call], number: int, part: Any, y: Any = None) -> Part | Exception:
-    """Read a partition, keep it here and make the calls of earlier rounds; errors are answers: Dask logs those raised.
+def _read_partition(
+    reading: PartitionReader, calls: Sequence[Call], number: int, part: Any, y: Any = None
+) -> PartitionFacts | Exception:
+    """Read a partition on a worker, and make the calls of earlier rounds.
+
+    Errors are answers, as Dask logs those that are raised.
 
     Errors of the door name columns and types; those of other code have a fixed text.
     """
     try:
         records, persons = reading.records(part, y)
-        KEPT[reading.fit, number] = kept = Kept(records)
-        kept.brought_to(0, calls)
-        return Part(_here(), 0 if records is None else records.n_units, persons)
+        KEPT[reading.fit, number] = kept = KeptPartition(records)
+        kept.catch_up(0, calls)
+        return PartitionFacts(_worker_address(), 0 if records is None else records.n_units, persons)
     except Exception as error:
         if type(error) in OF_THE_DOOR:
             return type(error)(*error.args)
         return TrainingStoppedError(STOPPED.format(type(reading.model).__name__))
 
 
-def _answered(fit: str, numbers: Sequence[int], first: int, calls: Sequence[Call]) -> Any:
-    """Sum of the answers of partitions to the last call; or the name of this worker, if it does not keep them all."""
+def _sum_of_answers(fit: str, numbers: Sequence[int], first: int, calls: Sequence[Call]) -> Any:
+    """Sum of the answers of a worker's partitions to the last call.
+
+    If it does not keep them all, it answers with its name.
+    """
     kept = [KEPT.get((fit, number)) for number in numbers]
     if any(one is None or not first <= one.done <= first + len(calls) for one in kept):
-        return _here()
+        return _worker_address()
     try:
-        return functools.reduce(np.add, (one.brought_to(first, calls) for one in kept if one is not None))
+        return functools.reduce(np.add, (one.catch_up(first, calls) for one in kept if one is not None))
     except Exception:
         return TrainingStoppedError(STOPPED.format("a model over partitions"))
 
 
-def _forget(fit: str) -> None:
+def _forget_fit(fit: str) -> None:
     for place in [place for place in KEPT if place[0] == fit]:
         del KEPT[place]
 
 
-def _here() -> str:
+def _worker_address() -> str:
     from distributed import get_worker
 
     return str(get_worker().address)
@@ -233,7 +255,7 @@ class PartitionedRecords:
     loss : Loss
     """
 
-    def __init__(self, client: Any, reading: Reading, parts: Sequence[tuple[Any, ...]], loss: Loss) -> None:
+    def __init__(self, client: Any, reading: PartitionReader, parts: Sequence[tuple[Any, ...]], loss: Loss) -> None:
         self.loss, self.of_persons = loss, reading.groups is not None
         self.assumptions: tuple[str, ...] = (TRUSTED.format(type(reading.model).__name__),)
         self._client, self._reading, self._parts = client, reading, parts
@@ -242,7 +264,7 @@ class PartitionedRecords:
 
     def __enter__(self) -> Self:
         try:
-            work = functools.partial(self._read_parts, range(len(self._parts)))
+            work = functools.partial(self._read_partitions, range(len(self._parts)))
             found = in_fixed_words(type(self._reading.model).__name__, work)
             for one in found:
                 if isinstance(one, Exception):
@@ -257,10 +279,13 @@ class PartitionedRecords:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._client.run(_forget, self._reading.fit, on_error="ignore")
+        self._client.run(_forget_fit, self._reading.fit, on_error="ignore")
 
     def _check_persons(self, found: Sequence[NDArray[np.uint64]]) -> None:
-        """Raise if a person has records in two partitions: he would add to the sums twice."""
+        """Raise if a person has records in two partitions.
+
+        He would add to the sums twice.
+        """
         persons = np.concatenate(found)
         if len(np.unique(persons)) < len(persons):
             raise PrivacyError(
@@ -269,13 +294,13 @@ class PartitionedRecords:
             )
 
     def fingerprint(self) -> NDArray[np.uint64]:
-        return self._asked("fingerprint")
+        return self._ask_workers("fingerprint")
 
     def sums(self, step: Array, partition: Partition) -> NDArray[np.int64]:
-        return self._asked("sums", step, partition)
+        return self._ask_workers("sums", step, partition)
 
-    def sums_along(self, constant: Array, way: float | None = None) -> NDArray[np.int64]:
-        return self._asked("sums_along", constant, way)
+    def sums_on_line(self, constant: Array, way: float | None = None) -> NDArray[np.int64]:
+        return self._ask_workers("sums_on_line", constant, way)
 
     def advance(self, step: Array) -> None:
         self._calls.append(("advance", (step,)))
@@ -283,18 +308,21 @@ class PartitionedRecords:
     def start_at(self, constant: Array, way: float) -> None:
         self._calls.append(("start_at", (constant, way)))
 
-    def move_along(self, constant: Array, way: float) -> None:
-        self._calls.append(("move_along", (constant, way)))
+    def move_on_line(self, constant: Array, way: float) -> None:
+        self._calls.append(("move_on_line", (constant, way)))
 
-    def _asked(self, name: str, *arguments: Any) -> NDArray[Any]:
-        """Sum of all answers to a call. Calls without an answer are sent with the next one that has one."""
+    def _ask_workers(self, name: str, *arguments: Any) -> NDArray[Any]:
+        """Sum of the answers of all partitions to a call.
+
+        Calls without an answer are sent with the next one that has one.
+        """
         self._calls.append((name, arguments))
         total: Any = 0
         missing = list(self._workers)
         for _ in range(MOST_LOSSES):
             shares = self._shares(missing)
             missing, lost = [], list[int]()
-            for (worker, numbers), answer in zip(shares, self._answers(shares)):
+            for (worker, numbers), answer in zip(shares, self._collect_answers(shares)):
                 if isinstance(answer, Exception):
                     raise answer
                 if not isinstance(answer, str):
@@ -306,15 +334,18 @@ class PartitionedRecords:
             if not missing:
                 self._made = len(self._calls)
                 return np.asarray(total)
-            self._read_parts(lost)
+            self._read_partitions(lost)
         raise TrainingStoppedError(f"Found partitions that were lost {MOST_LOSSES} times in a round. {MORE_MEMORY}")
 
-    def _answers(self, shares: Sequence[tuple[str, list[int]]]) -> list[Any]:
-        """Answers to the calls that were not made, each computed where the partitions are if that worker is there."""
+    def _collect_answers(self, shares: Sequence[tuple[str, list[int]]]) -> list[Any]:
+        """Answers of workers to the calls that were not made yet.
+
+        Each is computed where the partitions are, if that worker is there.
+        """
         calls, fit = self._calls[self._made :], self._reading.fit
         futures = [
             self._client.submit(
-                _answered, fit, numbers, self._made, calls, workers=[worker], allow_other_workers=True, pure=False
+                _sum_of_answers, fit, numbers, self._made, calls, workers=[worker], allow_other_workers=True, pure=False
             )
             for worker, numbers in shares
         ]
@@ -332,20 +363,22 @@ class PartitionedRecords:
             if (share := mine[first :: self._threads.get(worker, 1)])
         ]
 
-    def _read_parts(self, numbers: Sequence[int]) -> list[Any]:
+    def _read_partitions(self, numbers: Sequence[int]) -> list[Any]:
         """Let workers read partitions, and make the calls that were made before."""
         from dask import delayed
 
-        read = functools.partial(_read, self._reading, self._calls[: self._made])
+        read = functools.partial(_read_partition, self._reading, self._calls[: self._made])
         tasks = [delayed(read, pure=False)(number, *self._parts[number]) for number in numbers]
         found: list[Any] = self._client.gather(self._client.compute(tasks))
         self._threads = self._client.nthreads()
-        self._workers |= {number: one.worker for number, one in zip(numbers, found) if isinstance(one, Part)}
+        self._workers |= {number: one.worker for number, one in zip(numbers, found) if isinstance(one, PartitionFacts)}
         return found
 
 
-def partitioned(model: Any, X: Any, y: Any, groups: Any = None) -> PartitionedRecords:
-    """Records in partitions, which are read as they are entered and forgotten in the end.
+def partitioned_records(model: Any, X: Any, y: Any, groups: Any = None) -> PartitionedRecords:
+    """Records in partitions, for boosting on workers of Dask.
+
+    They are read as they are entered, and forgotten in the end.
 
     Raises
     ------
@@ -381,5 +414,5 @@ def partitioned(model: Any, X: Any, y: Any, groups: Any = None) -> PartitionedRe
     model = copy.copy(model)
     model.noise_seed = None
     named = y if isinstance(y, str) else None
-    reading = Reading(secrets.token_hex(16), model, named, groups, secrets.token_bytes(16))
+    reading = PartitionReader(secrets.token_hex(16), model, named, groups, secrets.token_bytes(16))
     return PartitionedRecords(get_client(), reading, parts, loss)

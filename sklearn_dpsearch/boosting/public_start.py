@@ -20,7 +20,9 @@ ToOutputs = Callable[[NDArray[Any]], Array]
 
 
 def check_init(init: Any, method: str, owner: str, neighboring: str) -> None:
-    """Raise unless ``init`` is a fitted model that can be asked for each record, whatever the others are.
+    """Raise unless ``init`` is a fitted model that predicts.
+
+    It is asked for each record, whatever the others are.
 
     Raises
     ------
@@ -42,12 +44,14 @@ def check_init(init: Any, method: str, owner: str, neighboring: str) -> None:
         )
 
 
-def outputs_of(init: Any, method: str, X: Any, to_outputs: ToOutputs, n_outputs: int) -> Array:
-    """Outputs of ``init`` for private records, shape (n_outputs, n_samples); 0 where it fails on a record.
+def init_outputs(init: Any, method: str, X: Any, to_outputs: ToOutputs, n_outputs: int) -> Array:
+    """Outputs of ``init`` for private records, each predicted by itself.
+
+    Shape (n_outputs, n_samples); 0 where it fails on a record.
 
     A record is predicted in a call of a fixed size, and whatever goes wrong with one leaves the others as they are.
     """
-    records = own_columns(init, np.asarray(X) if isinstance(X, ChosenRows) else X)
+    records = columns_of_init(init, np.asarray(X) if isinstance(X, ChosenRows) else X)
     unused = np.zeros(_num_samples(records))
     respond = response_function(init, method)
     found: Array = contributions(respond, lambda _, answers: to_outputs(answers), records, unused, [0.0] * n_outputs)
@@ -55,8 +59,8 @@ def outputs_of(init: Any, method: str, X: Any, to_outputs: ToOutputs, n_outputs:
     return outputs
 
 
-def own_columns(init: Any, X: Any) -> Any:
-    """Columns of a table that a model was fitted on; a table may have others.
+def columns_of_init(init: Any, X: Any) -> Any:
+    """Columns of a table that ``init`` was fitted on.
 
     Raises
     ------
@@ -71,8 +75,10 @@ def own_columns(init: Any, X: Any) -> Any:
     return X.select(list(wanted)) if library_of(X) == "pyarrow" else X[list(wanted)]
 
 
-def logits_of(classes: NDArray[Any], known: NDArray[Any]) -> ToOutputs:
-    """Probabilities of the classes ``known`` ↦ outputs for ``classes``: one logit for two, else one for each.
+def logits_from_probabilities(classes: NDArray[Any], known: NDArray[Any]) -> ToOutputs:
+    """Map from class probabilities of ``init`` to outputs of boosting.
+
+    One logit for two classes, else one for each.
 
     Probabilities are cut off where those of a start are; a class that is not known has the smallest.
 

@@ -16,7 +16,7 @@ CellNumbers: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
 
 class Partition(NamedTuple):
-    """Cells of one round: every record is in exactly one of them.
+    """Cells of one boosting round: every record is in exactly one.
 
     ``lookups`` has an array for each feature: code ↦ its group × the number of cells of the features before it. The
     sum over the features is the number of the cell.
@@ -27,7 +27,7 @@ class Partition(NamedTuple):
     n_cells: int
 
     def cells(self, codes: Codes) -> CellNumbers:
-        """Number of the cell of each record, shape (n_samples,), from codes of shape (n_features, n_samples)."""
+        """Number of the cell of each record, by the record's codes."""
         groups = (lookup[codes[place]] for place, lookup in zip(self.features, self.lookups))
         return functools.reduce(np.add, groups, np.zeros(codes.shape[1], np.uint8))
 
@@ -39,7 +39,9 @@ WHOLE = Partition((), (), 1)
 
 
 class PartitionDraws:
-    """Partitions of rounds, one after the other: from the schema, a public seed, and the gains of the rounds before.
+    """Random partitions of boosting rounds, one after the other.
+
+    They follow from the schema, a public seed, and the gains of the rounds before.
 
     The gains of a round follow from its noisy sums, so nothing else of the records is used. In the first rounds all
     features are drawn as often; later a share of the draws is in proportion to the root of the mean gain of the rounds
@@ -72,17 +74,19 @@ class PartitionDraws:
             width = min(wanted, len(self._features))
             turns = self._random_state.exponential(size=len(self._features)) / self._odds()  # the first ones are drawn
             chosen = np.argsort(turns)[:width]
-            self.drawn.append(_cut(self._features, chosen.tolist(), self._groups[wanted], self._random_state))
+            self.drawn.append(
+                _random_partition(self._features, chosen.tolist(), self._groups[wanted], self._random_state)
+            )
             yield self.drawn[-1]
 
     def see(self, gain: float) -> None:
-        """Take in the gain of the round that was drawn last."""
+        """Take in the gain of the partition that was drawn last."""
         chosen = list(self.drawn[-1].features)
         self._gains[chosen] += gain
         self._counts[chosen] += 1
 
     def _odds(self) -> NDArray[np.float64]:
-        """Odds of the features, up to a constant."""
+        """Odds of drawing each feature next, up to a constant."""
         equal = np.ones(len(self._gains))
         if len(self.drawn) < EXPLORING * len(self._widths):
             return equal
@@ -91,18 +95,20 @@ class PartitionDraws:
         return equal if mean == 0.0 else (1.0 - BY_GAINS) + BY_GAINS / mean * roots
 
 
-def _cut(features: Sequence[Feature], chosen: Sequence[int], most: int, random_state: np.random.Generator) -> Partition:
+def _random_partition(
+    features: Sequence[Feature], chosen: Sequence[int], most: int, random_state: np.random.Generator
+) -> Partition:
     lookups, n_cells = [], 1
     for place in chosen:
-        groups = _groups(features[place], most, len(chosen) == 1, random_state)
+        groups = _random_groups(features[place], most, len(chosen) == 1, random_state)
         lookups.append(groups * n_cells)
         n_cells *= int(groups.max()) + 1
     small = np.min_scalar_type(n_cells - 1)
     return Partition(tuple(chosen), tuple(lookup.astype(small) for lookup in lookups), n_cells)
 
 
-def _groups(feature: Feature, most: int, apart: bool, random_state: np.random.Generator) -> NDArray[np.intp]:
-    """Group of each code, shape (feature.size,): all groups occur.
+def _random_groups(feature: Feature, most: int, apart: bool, random_state: np.random.Generator) -> NDArray[np.intp]:
+    """Random group of each code of a feature; all groups occur.
 
     Values in order are cut at random places of one scale; other values are dealt into groups of equal size. Missing
     ones have a group of their own, ``apart``, or else join a random one.

@@ -14,7 +14,7 @@ from sklearn.isotonic import isotonic_regression
 from ..data.persons import PersonCodes, number_of_persons
 from .features import Codes
 from .losses import Array, Derivatives, Loss
-from .noise import HESSIAN_NOISE, UNIT, bounded, squared_distance, squares, sums_of, whole
+from .noise import HESSIAN_NOISE, UNIT, bounded_records, cell_sums, column_squares, squared_distance, whole_numbers
 from .random_cells import WHOLE, CellNumbers, Partition, PartitionDraws
 
 #: Records in the processor's cache at once.
@@ -41,7 +41,7 @@ SumRelease: TypeAlias = Callable[[NDArray[np.int64]], tuple[Array, Array]]
 
 @dataclass
 class PriorScale:
-    """Standard deviation of the weights that is expected: that of the first rounds, less the noise.
+    """Expected size of boosting weights, from the noisy sums of first rounds.
 
     Scores of a cell are S ~ N(H·w, noise²) for Hessians H, so that the sum of S² − noise² divided by that of H²
     estimates the mean square of w (empirical Bayes). It is weighted with what was expected before, by their variances:
@@ -67,23 +67,23 @@ class PriorScale:
         self.value = FIRST_SCALE * self.factor
 
     def see(self, scores: Array, hessians: Array) -> None:
-        """Take in the sums of a round: noisy ones of scores, and what is known of those of Hessians."""
+        """Take in the noisy scores and the known Hessians of a round."""
         self.rounds += 1
         self.cells += scores.size
         self.signal += float(np.sum(np.square(scores) - self.noise**2))
         self.weight += float(np.sum(np.square(np.maximum(hessians, 0.0))))
         if self.rounds == MEASURED:
-            self.value = self.factor * min(max(math.sqrt(max(self._square(), 0.0)), LEAST_SCALE), MOST_SCALE)
+            self.value = self.factor * min(max(math.sqrt(max(self._mean_square(), 0.0)), LEAST_SCALE), MOST_SCALE)
 
-    def _square(self) -> float:
-        """Mean square of the weights; before, it is expected to be FIRST_SCALE², give or take as much."""
+    def _mean_square(self) -> float:
+        """Mean square of the weights so far, shrunk to what was expected."""
         before, certainty = FIRST_SCALE**-4, 1.0 / (2.0 * self.cells * self.noise**4)
         return (certainty * self.weight * self.signal + before * FIRST_SCALE**2) / (certainty * self.weight**2 + before)
 
 
 @dataclass
 class KnownHessians:
-    """Sums of Hessians of all records, and of cells, as far as noisy sums tell.
+    """Hessians of all records, and of cells, as far as noisy sums tell.
 
     All cells of a round sum to the same, which changes slowly: each round makes the total more certain. Within a round
     they are spread around the mean cell. By how much more than the noise spreads them, so far noisy sums are believed
@@ -102,7 +102,7 @@ class KnownHessians:
     noise: float
 
     def see(self, hessians: Array) -> tuple[Array, Array]:
-        """Take in the noisy sums of a round.
+        """Take in the noisy sums of Hessians of a round.
 
         Returns
         -------
@@ -122,7 +122,9 @@ class KnownHessians:
 
 
 class Boosted(NamedTuple):
-    """Weights of a training, the noise in them, and how much each round explained; all from noisy sums alone.
+    """Weights of boosting, the noise in them, and each round's gain.
+
+    All follow from noisy sums alone.
 
     ``weights`` has an array of shape (n_outputs, n_cells) for each partition, ``gains`` a number. ``noise`` has the
     standard deviation of the noise in each weight, to first order, of rounds alone: without the start.
@@ -134,7 +136,10 @@ class Boosted(NamedTuple):
 
 
 class RecordSums(Protocol):
-    """Records in training, in one place (``TrainingRecords``, which says what the methods do) or in partitions."""
+    """Interface of records in boosting: sums over cells, no single record.
+
+    They are in one place (``TrainingRecords``, which says what the methods do) or in partitions.
+    """
 
     loss: Loss
     of_persons: bool
@@ -145,12 +150,12 @@ class RecordSums(Protocol):
     def sums(self, step: Array, partition: Partition) -> NDArray[np.int64]: ...
     def advance(self, step: Array) -> None: ...
     def start_at(self, constant: Array, way: float) -> None: ...
-    def move_along(self, constant: Array, way: float) -> None: ...
-    def sums_along(self, constant: Array, way: float | None = None) -> NDArray[np.int64]: ...
+    def move_on_line(self, constant: Array, way: float) -> None: ...
+    def sums_on_line(self, constant: Array, way: float | None = None) -> NDArray[np.int64]: ...
 
 
 class TrainingRecords:
-    """Records in training that are all here; only their number and sums over cells are asked of them.
+    """Records in boosting, asked for their number and sums over cells alone.
 
     Parameters
     ----------
@@ -184,7 +189,7 @@ class TrainingRecords:
         blank: NDArray[np.bool_] | None = None,
     ) -> None:
         self.loss, self.of_persons = loss, persons is not None
-        self._persons = None if persons is None else Persons(persons)
+        self._persons = None if persons is None else RecordsByPerson(persons)
         order = slice(None) if self._persons is None else self._persons.order
         self._codes, self._targets = codes[:, order], targets[order]
         self._blank = blank[order] if blank is not None and blank.any() else None
@@ -194,19 +199,22 @@ class TrainingRecords:
         self._cells = np.zeros(codes.shape[1], np.uint16)
 
     def fingerprint(self) -> NDArray[np.uint64]:
-        """Sum over the records of a hash of each, whatever their order; persons' records are hashed together too."""
+        """Hash of the records, whatever their order; persons' records count together.
+
+        It is a sum of hashes.
+        """
         initial = self._initial if self._initial.size else ()
         hashed = np.arange(LANES, dtype=np.uint64)[:, np.newaxis] + np.zeros(len(self._targets), np.uint64)
         targets = np.where(self._blank, np.nan, self._targets) if self._blank is not None else self._targets
         for column in (*self._codes, targets.astype(np.float64).view(np.uint64), *initial):
-            hashed = _mixed(hashed ^ (column.view(np.uint64) if column.dtype == np.float64 else column))
+            hashed = _splitmix64(hashed ^ (column.view(np.uint64) if column.dtype == np.float64 else column))
         found: NDArray[np.uint64] = hashed.sum(axis=1)
         if self._persons is not None:
-            found += _mixed(self._persons.sums_of_several(hashed)).sum(axis=1)
+            found += _splitmix64(self._persons.sums_of_several_records(hashed)).sum(axis=1)
         return found
 
     def sums(self, step: Array, partition: Partition) -> NDArray[np.int64]:
-        """Add a step to the outputs, by the cells of the round before, and sum derivatives over those of a partition.
+        """Take the last round's step, and sum derivatives over new cells.
 
         Parameters
         ----------
@@ -223,25 +231,28 @@ class TrainingRecords:
             self.outputs[:, rows] += step[:, self._cells[rows]]
             cells = partition.cells(self._codes[:, rows])
             derivatives = self.loss.derivatives(self.outputs[:, rows], self._targets[rows])
-            sums += self._summed(derivatives, rows, cells, partition.n_cells, persons)
+            sums += self._cell_sums(derivatives, rows, cells, partition.n_cells, persons)
             self._cells[rows] = cells
         return sums.astype(np.int64)
 
     def advance(self, step: Array) -> None:
-        """Add a step to the outputs, by the cells of the round before; the next one is by one cell for all."""
+        """Take the last round's step; the next one is by one cell for all."""
         self.outputs += step[:, self._cells]
         self._cells[:] = 0
 
     def start_at(self, constant: Array, way: float) -> None:
-        """Set the outputs to a share of the way from constant ones, of shape (n_outputs, 1), to the initial ones."""
-        self.outputs = between(constant, self._initial, way)
+        """Set the outputs to a place on the line to a public model.
 
-    def move_along(self, constant: Array, way: float) -> None:
-        """Add a share of that way to the outputs."""
-        self.outputs += way * FARTHEST * self._line(constant, slice(None))
+        ``way`` is the share from constant outputs, of shape (n_outputs, 1), to those of the model.
+        """
+        self.outputs = outputs_on_line(constant, self._initial, way)
 
-    def sums_along(self, constant: Array, way: float | None = None) -> NDArray[np.int64]:
-        """Sums over all records of the slope of the loss along that way, in place of scores.
+    def move_on_line(self, constant: Array, way: float) -> None:
+        """Move the outputs along the line to a public model."""
+        self.outputs += way * FARTHEST * self._line_direction(constant, slice(None))
+
+    def sums_on_line(self, constant: Array, way: float | None = None) -> NDArray[np.int64]:
+        """Sum of the loss's slopes along the line to a public model.
 
         The direction is between −1 and 1: so no record adds more than at any other release.
 
@@ -253,15 +264,15 @@ class TrainingRecords:
         """
         sums = np.zeros((2 * self.loss.n_outputs, 1))
         for rows, persons in self._blocks(1):
-            outputs = self.outputs[:, rows] if way is None else between(constant, self._initial[:, rows], way)
+            outputs = self.outputs[:, rows] if way is None else outputs_on_line(constant, self._initial[:, rows], way)
             scores, hessians = self.loss.derivatives(outputs, self._targets[rows])
-            slopes = Derivatives(scores * self._line(constant, rows), hessians)
-            sums += self._summed(slopes, rows, np.zeros(outputs.shape[1], np.uint8), 1, persons)
+            slopes = Derivatives(scores * self._line_direction(constant, rows), hessians)
+            sums += self._cell_sums(slopes, rows, np.zeros(outputs.shape[1], np.uint8), 1, persons)
         return sums.astype(np.int64)
 
-    def _line(self, constant: Array, rows: slice) -> Array:
-        """Direction of the way, between −1 and 1."""
-        return (between(constant, self._initial[:, rows], 1.0) - constant) / FARTHEST
+    def _line_direction(self, constant: Array, rows: slice) -> Array:
+        """Direction of the line to a public model, between −1 and 1."""
+        return (outputs_on_line(constant, self._initial[:, rows], 1.0) - constant) / FARTHEST
 
     def _blocks(self, n_cells: int) -> Iterator[tuple[slice, Numbers | None]]:
         if self._persons is not None:
@@ -270,20 +281,22 @@ class TrainingRecords:
             for start in range(0, self._codes.shape[1], BLOCK):
                 yield slice(start, start + BLOCK), None
 
-    def _summed(
+    def _cell_sums(
         self, derivatives: Derivatives, rows: slice, cells: CellNumbers, n_cells: int, persons: Numbers | None
     ) -> Array:
         """Sums over each cell of what records, or their persons, add."""
-        added = bounded(whole(derivatives, self.loss), self.loss)
+        added = bounded_records(whole_numbers(derivatives, self.loss), self.loss)
         if self._blank is not None:
             added[:, self._blank[rows]] = 0.0
         if persons is not None:
-            added = clipped(added, cells, n_cells, persons, self.loss)
-        return sums_of(added, cells, n_cells)
+            added = clip_persons(added, cells, n_cells, persons, self.loss)
+        return cell_sums(added, cells, n_cells)
 
 
 class BoostingStart(NamedTuple):
-    """Constant outputs, the sum of the Hessians there with the square of its error, and the number of records.
+    """Outputs at which boosting starts, and what their release tells.
+
+    It tells the sum of the Hessians there with the square of its error, and a noisy number of records.
 
     ``outputs``, ``total`` and ``variance`` have the shape (n_outputs, 1). The number of records is a noisy one.
     """
@@ -294,8 +307,8 @@ class BoostingStart(NamedTuple):
     n_records: float
 
 
-def started(records: RecordSums, release: SumRelease, noise: float) -> BoostingStart:
-    """Release the start.
+def release_start(records: RecordSums, release: SumRelease, noise: float) -> BoostingStart:
+    """Release the constant outputs at which boosting starts, with noise.
 
     Parameters
     ----------
@@ -315,7 +328,7 @@ def started(records: RecordSums, release: SumRelease, noise: float) -> BoostingS
 
 @dataclass
 class PublicLine:
-    """Line from constant outputs to those of a public model, and how far the model goes along it.
+    """Line from constant outputs to a public model's, and the way along.
 
     Parameters
     ----------
@@ -327,7 +340,7 @@ class PublicLine:
     curvature: float = 0.0
 
     def start(self, records: RecordSums, release: SumRelease, noise: float, n_records: float) -> BoostingStart:
-        """Go as far as noisy slopes at WAYS say, and release a start from there.
+        """Go along the line as noisy slopes say, and release a start.
 
         The loss is convex, so its slope along the line falls: the way ends where it would cross 0.
         """
@@ -343,19 +356,25 @@ class PublicLine:
         return BoostingStart(step, total, np.full_like(total, error**2), n_records)
 
     def follow(self, records: RecordSums, release: SumRelease, noise: float) -> None:
-        """Move along the line, by a shrunk Newton step: beside other weights less of it may be right, or more."""
+        """Move along the line by a shrunk Newton step.
+
+        Beside other weights less of it may be right, or more.
+        """
         slope = self._slope(records, release)
         move = slope * float(_shrunk_inverse(np.array(self.curvature), noise / (CHANGE * FARTHEST))) / FARTHEST
         move = min(max(self.way + move, 0.0), MOST_WAY) - self.way
         self.way += move
-        records.move_along(self.constant, move)
+        records.move_on_line(self.constant, move)
 
     def _slope(self, records: RecordSums, release: SumRelease, way: float | None = None) -> float:
-        return float(release(records.sums_along(self.constant, way))[0].sum())
+        return float(release(records.sums_on_line(self.constant, way))[0].sum())
 
 
-def between(constant: Array, outputs: Array, way: float) -> Array:
-    """Outputs at a share of the way from constant ones to others, of which FARTHEST are followed."""
+def outputs_on_line(constant: Array, outputs: Array, way: float) -> Array:
+    """Outputs at a share of the way to a public model's.
+
+    The way begins at constant outputs, and is followed for FARTHEST at most.
+    """
     found: Array = constant + way * np.clip(outputs - constant, -FARTHEST, FARTHEST)
     return found
 
@@ -371,7 +390,7 @@ def boost(
     prior_factor: float,
     line: PublicLine | None = None,
 ) -> Boosted:
-    """Train on the records after the start; only ``release`` tells of them.
+    """Boost after the start by noisy sums of each round's cells.
 
     Parameters
     ----------
@@ -398,10 +417,10 @@ def boost(
         multiple = learning_rate * _shrunk_inverse(hessians, floor)
         prior.see(scores, hessians)
         step = scores * multiple
-        by_hessians = learning_rate * scores * _slope(hessians, floor) * believed * noise_of_hessians
+        by_hessians = learning_rate * scores * _shrunk_inverse_slope(hessians, floor) * believed * noise_of_hessians
         boosted.noise.append(noise * np.hypot(multiple, by_hessians / noise))
         boosted.weights.append(step)
-        boosted.gains.append(_gain(scores, hessians, multiple, noise))
+        boosted.gains.append(_loss_decrease(scores, hessians, multiple, noise))
         draws.see(boosted.gains[-1])
         if line is not None and len(boosted.noise) % EVERY == 0:
             records.advance(step)
@@ -410,8 +429,8 @@ def boost(
     return boosted
 
 
-def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix the bits of whole numbers: the output function of SplitMix64 (Steele, Lea & Flood 2014)."""
+def _splitmix64(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix the bits of whole numbers by SplitMix64 (Steele, Lea & Flood 2014)."""
     found = values + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         found = (found ^ (found >> np.uint64(shift))) * np.uint64(factor)
@@ -419,7 +438,9 @@ def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _shrunk_inverse(hessians: Array, floor: float) -> Array:
-    """Inverse of the Hessian H of each cell, shrunk by H²/(H² + floor²) towards zero.
+    """Inverse of the Hessian of each cell, shrunk towards zero.
+
+    The factor is H²/(H² + floor²) for the Hessian H.
 
     With floor = noise ÷ standard deviation of the weights, its product with the score is the posterior mean of the
     Newton step, at known H.
@@ -429,15 +450,17 @@ def _shrunk_inverse(hessians: Array, floor: float) -> Array:
     return found
 
 
-def _slope(hessians: Array, floor: float) -> Array:
-    """Derivative of the shrunk inverse."""
+def _shrunk_inverse_slope(hessians: Array, floor: float) -> Array:
+    """Derivative of the shrunk inverse in the Hessian."""
     known = np.maximum(hessians, 0.0)
     found: Array = (hessians > 0) * (floor**2 - np.square(known)) / np.square(np.square(known) + floor**2)
     return found
 
 
-def _gain(scores: Array, hessians: Array, multiple: Array, noise: float) -> float:
-    """Decrease of the loss by a step of a multiple of the scores, to second order; unbiased where Hessians are known.
+def _loss_decrease(scores: Array, hessians: Array, multiple: Array, noise: float) -> float:
+    """Decrease of the loss by a boosting step, to second order.
+
+    The step is a multiple of the scores; the estimate is unbiased where Hessians are known.
 
     The product of score and step counts the noise, multiple·noise², too often.
     """
@@ -445,10 +468,13 @@ def _gain(scores: Array, hessians: Array, multiple: Array, noise: float) -> floa
     return float(np.sum(step * scores - multiple * noise**2 - np.maximum(hessians, 0.0) * np.square(step) / 2))
 
 
-def outputs_after(
+def staged_outputs(
     partitions: Sequence[Partition], weights: Sequence[Array], codes: Codes, outputs: Array
 ) -> Iterator[Array]:
-    """Outputs of records after the start and after each round, shape (n_outputs, n_samples): one array, changed."""
+    """Outputs of records after the start and each round, in one array.
+
+    Shape (n_outputs, n_samples).
+    """
     for partition, step in zip(partitions, weights):
         outputs += step[:, partition.cells(codes)]
         yield outputs
@@ -463,8 +489,8 @@ PERSONS, PAIRS = 2**16, 2**20
 Numbers = NDArray[np.int64]
 
 
-class Persons:
-    """Records in the order of their persons.
+class RecordsByPerson:
+    """Numbers of records in the order of their persons.
 
     Parameters
     ----------
@@ -482,13 +508,19 @@ class Persons:
         self._numbers = codes[self.order]
         self._starts = np.append(0, np.cumsum(np.bincount(codes)))
 
-    def sums_of_several(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Sums over the records of each person who has several, from shape (k, n_samples) in this order."""
+    def sums_of_several_records(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Sums over the records of each person who has several.
+
+        Values are of shape (k, n_samples), in the order of the persons.
+        """
         several = np.diff(self._starts) > 1
         return np.add.reduceat(values, self._starts[:-1], axis=1)[:, several]
 
     def blocks(self, n_cells: int) -> Iterator[tuple[slice, Numbers]]:
-        """Records of whole persons, and the number of the person of each; of one person all are in one block."""
+        """Blocks of records of whole persons, with each record's person.
+
+        Of one person all are in one block.
+        """
         first, most = 0, max(PAIRS // n_cells, 1)
         while first < len(self._starts) - 1:
             fitting = int(np.searchsorted(self._starts, self._starts[first] + PERSONS, side="right")) - 1
@@ -498,8 +530,8 @@ class Persons:
             first = last
 
 
-def clipped(values: Array, cells: CellNumbers, n_cells: int, persons: Numbers, loss: Loss) -> Array:
-    """Sums over the records of each person in each cell, clipped to the norm of one record over all cells.
+def clip_persons(values: Array, cells: CellNumbers, n_cells: int, persons: Numbers, loss: Loss) -> Array:
+    """Clip the cell sums of each person to the norm of one record.
 
     Parameters
     ----------
@@ -521,18 +553,22 @@ def clipped(values: Array, cells: CellNumbers, n_cells: int, persons: Numbers, l
     pairs = persons * n_cells + cells.astype(np.int64)
     places = np.empty(int(persons[-1] + 1) * n_cells, np.uint32)
     places[pairs] = np.arange(len(pairs), dtype=np.uint32)
-    return _short(sums_of(values, places.take(pairs), len(pairs)), persons, int(squared_distance(loss) * UNIT**2))
+    return _shorten_persons(
+        cell_sums(values, places.take(pairs), len(pairs)), persons, int(squared_distance(loss) * UNIT**2)
+    )
 
 
-def _short(values: Array, persons: Numbers, most: int) -> Array:
-    """Scale persons whose squared norm is larger, and round towards zero; set to 0 those that are still longer.
+def _shorten_persons(values: Array, persons: Numbers, most: int) -> Array:
+    """Scale down persons whose squared norm is too large.
+
+    They are rounded towards zero; those that are still longer are set to 0.
 
     Squared norms up to 2⁵³ are exact sums of whole numbers, and larger ones are no smaller than that.
     """
-    norms = np.bincount(persons, squares(values))
+    norms = np.bincount(persons, column_squares(values))
     if (norms > most).any():
         values *= np.sqrt(most / np.maximum(norms, most)).take(persons)
         np.trunc(values, out=values)
-        if (longer := np.bincount(persons, squares(values)) > most).any():
+        if (longer := np.bincount(persons, column_squares(values)) > most).any():
             values[:, longer[persons]] = 0.0
     return values

@@ -5,7 +5,7 @@ Ready-made for data frames: ``DPTabularClassifier``, ``DPTabularRegressor``, and
 ``DPLinearRegression``, ``DPMLPClassifier``, ``DPMLPRegressor``. With a module of your own: ``DPNeuralNetClassifier``,
 ``DPNeuralNetBinaryClassifier``, ``DPNeuralNetMultiLabelClassifier``, ``DPNeuralNetRegressor`` (skorch). All train with
 DP-SGD, state their guarantee from their arguments alone, and can be searched by every search of this library.
-``OpacusNet`` is a mixin for skorch nets that train with Opacus. ``to_onnx`` exports nets for arrays.
+``OpacusNet`` is a mixin for skorch nets that train with Opacus.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         DPLogisticRegression,
         DPMLPClassifier,
         DPMLPRegressor,
-        to_onnx,
     )
     from .estimators.ensembles import DPTabularEnsembleClassifier, DPTabularEnsembleRegressor
     from .estimators.frame_estimators import DPTabularClassifier, DPTabularRegressor
@@ -45,11 +44,10 @@ __all__ = [
     "DPTabularEnsembleRegressor",
     "DPTabularRegressor",
     "OpacusNet",
-    "to_onnx",
 ]
 #: Module of each name that is no skorch net, imported on demand: searches and users of diffprivlib need no torch.
 _MODULES = {
-    "estimators.array_estimators": "DPLinearRegression DPLogisticRegression DPMLPClassifier DPMLPRegressor to_onnx",
+    "estimators.array_estimators": "DPLinearRegression DPLogisticRegression DPMLPClassifier DPMLPRegressor",
     "estimators.ensembles": "DPTabularEnsembleClassifier DPTabularEnsembleRegressor",
     "estimators.frame_estimators": "DPTabularClassifier DPTabularRegressor",
     "opacus_net": "OpacusNet",

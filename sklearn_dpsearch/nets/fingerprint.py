@@ -10,38 +10,38 @@ import numpy as np
 import torch
 from torch import nn
 
-from .engines.operations import attributes
+from .engines.operations import layer_constants
 from .records import Records
 
 #: Arguments that change no result beyond rounding, or that show in the initial parameters.
 WITHOUT_EFFECT = frozenset({"verbose", "noise_seed", "random_state", "device", "max_physical_batch"})
 
 
-def text_of(value: Any) -> str:
-    """Text that tells a value from others, equal in every process.
+def text_of_value(value: Any) -> str:
+    """Text of a value for a fingerprint, equal in every process.
 
     Of modules it has types and constants without parameters, of classes and functions the names, and of all other
     objects types and attributes.
     """
     if isinstance(value, (np.ndarray, torch.Tensor)) and value.dtype != object:
-        return digest(value)
+        return digest_of_arrays(value)
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{text_of(key)}: {text_of(one)}' for key, one in value.items())}}}"
+        return f"{{{', '.join(f'{text_of_value(key)}: {text_of_value(one)}' for key, one in value.items())}}}"
     if isinstance(value, (set, frozenset)):
-        return f"set{sorted(map(text_of, value))}"
+        return f"set{sorted(map(text_of_value, value))}"
     if isinstance(value, (list, tuple, np.ndarray)):
-        return f"{type(value).__name__}({', '.join(map(text_of, value))})"
+        return f"{type(value).__name__}({', '.join(map(text_of_value, value))})"
     if isinstance(value, nn.Module):
-        return text_of([(name, type(layer), attributes(layer)) for name, layer in value.named_modules()])
+        return text_of_value([(name, type(layer), layer_constants(layer)) for name, layer in value.named_modules()])
     if named := getattr(value, "__qualname__", None):
         return f"{value.__module__}.{named}"
     if own := getattr(value, "__dict__", None):
-        return f"{text_of(type(value))}{text_of(own)}"
-    return text_of(type(value)) if " at 0x" in repr(value) else repr(value)
+        return f"{text_of_value(type(value))}{text_of_value(own)}"
+    return text_of_value(type(value)) if " at 0x" in repr(value) else repr(value)
 
 
-def digest(*tensors: np.ndarray | torch.Tensor) -> str:
-    """Digest of the contents of tensors, or arrays, in order."""
+def digest_of_arrays(*tensors: np.ndarray | torch.Tensor) -> str:
+    """SHA-256 digest of the contents of tensors, or arrays, in order."""
     found = hashlib.sha256()
     for one in tensors:
         values = np.ascontiguousarray(one.detach().cpu().numpy() if isinstance(one, torch.Tensor) else one)
@@ -50,8 +50,10 @@ def digest(*tensors: np.ndarray | torch.Tensor) -> str:
     return found.hexdigest()
 
 
-def words_of(module: nn.Module, arguments: Mapping[str, Any], given: Records, trainings: int) -> Sequence[int]:
-    """Fingerprint of a training, as words for a seed: trainings that differ share no noise.
+def words_of_training(module: nn.Module, arguments: Mapping[str, Any], given: Records, trainings: int) -> Sequence[int]:
+    """Fingerprint of a training, as words for a seed.
+
+    Trainings that differ share no noise.
 
     With one noise for two trainings, the difference of their releases would be exact, also for those without the seed.
 
@@ -66,6 +68,6 @@ def words_of(module: nn.Module, arguments: Mapping[str, Any], given: Records, tr
         Number of earlier trainings of these parameters.
     """
     named = {name: value for name, value in sorted(arguments.items()) if name not in WITHOUT_EFFECT}
-    start = digest(*module.state_dict().values())
-    told = text_of([named, start, trainings, *given.digests()])
+    start = digest_of_arrays(*module.state_dict().values())
+    told = text_of_value([named, start, trainings, *given.digests()])
     return [int(word) for word in np.frombuffer(hashlib.sha256(told.encode()).digest(), np.uint32)]

@@ -12,18 +12,18 @@ from torch import nn
 Inputs: TypeAlias = torch.Tensor | dict[str, torch.Tensor]
 
 
-def each(change: Callable[[torch.Tensor], torch.Tensor], inputs: Inputs) -> Inputs:
-    """Apply a function to a tensor, or to each of several."""
+def map_tensors(change: Callable[[torch.Tensor], torch.Tensor], inputs: Inputs) -> Inputs:
+    """Apply a function to a module's input, or to each by name."""
     return {name: change(part) for name, part in inputs.items()} if isinstance(inputs, dict) else change(inputs)
 
 
-def tensors_of(inputs: Inputs) -> list[torch.Tensor]:
-    """List the tensor, or all of several."""
+def list_tensors(inputs: Inputs) -> list[torch.Tensor]:
+    """Tensors of a module's input: one, or all by name."""
     return list(inputs.values()) if isinstance(inputs, dict) else [inputs]
 
 
-def names_of(inputs: Inputs) -> tuple[str, ...] | None:
-    """Names of several tensors; None for one."""
+def input_names(inputs: Inputs) -> tuple[str, ...] | None:
+    """Names of a module's inputs; None for one tensor."""
     return tuple(inputs) if isinstance(inputs, dict) else None
 
 
@@ -46,11 +46,11 @@ class ByName(nn.Module):
         return self.module(**{name: records[name] for name in self.names})
 
 
-def taking(module: nn.Module, names: tuple[str, ...] | None) -> nn.Module:
-    """Wrap a module if needed, so that it takes inputs of these names."""
+def wrap_for_named_inputs(module: nn.Module, names: tuple[str, ...] | None) -> nn.Module:
+    """Wrap a module so that it takes inputs of these names."""
     return module if names is None else ByName(module, names)
 
 
-def name_of(module: nn.Module) -> str:
-    """Name of the user's class."""
+def net_name(module: nn.Module) -> str:
+    """Name of the user's module class, also of a wrapped one."""
     return type(module.module if isinstance(module, ByName) else module).__name__

@@ -54,7 +54,10 @@ class OpacusNet:
         self.target_epsilon, self.target_delta = target_epsilon, target_delta
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
-        """Guarantee of one ``fit`` on ``n_samples`` records, a public number: DP-SGD, for a record that is blanked."""
+        """Guarantee of one ``fit`` with Opacus on ``n_samples`` records.
+
+        The number is public; it is DP-SGD, for a record that is blanked.
+        """
         planned = plan_of(self, n_samples)
         if planned is None:
             raise PrivacyError("The number of records decides the sampling rate. Give n_samples.")

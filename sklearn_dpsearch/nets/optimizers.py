@@ -20,14 +20,20 @@ Memory = dict[str, Any]
 
 
 class Rates:
-    """Hyperparameters of M optimizers of one kind, constant or scheduled, as columns of shape (M, 1)."""
+    """Hyperparameters of M optimizers of one kind, constant or scheduled.
+
+    They are columns of shape (M, 1).
+    """
 
     def __init__(self, groups: Sequence[Mapping[str, Any]], tables: Sequence[Table], device: torch.device) -> None:
         self.groups, self.tables, self.device = list(groups), list(tables), device
         self._columns: dict[str, Any] = {}
 
     def __call__(self, name: str, t: int, pick: int | None = None) -> Any:
-        """One value per net at step ``t``: a plain number if all agree, otherwise a column."""
+        """Hyperparameter of M optimizers at step ``t``.
+
+        A plain number if all agree, otherwise a column.
+        """
         scheduled = any(name in table for table in self.tables)
         key = f"{name}{pick}"
         if scheduled or key not in self._columns:  # cached: making a tensor in every step would cost more than the step
@@ -51,7 +57,9 @@ class Rates:
 
 
 class Stepper(ABC):
-    """Updates the parameters of M nets, shape (M, size), in place.
+    """Optimizer that updates the parameters of M nets in place.
+
+    Shape (M, size).
 
     Parameters
     ----------
@@ -73,20 +81,29 @@ class Stepper(ABC):
 
     @abstractmethod
     def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
-        """Take step number ``t``, from 0."""
+        """Take step number ``t`` of all optimizers, from 0."""
 
     def keep(self, kept: list[int]) -> None:
-        """Go on with some of the nets only (their places, ascending)."""
+        """Go on with some of the nets alone.
+
+        They are named by their places, ascending.
+        """
         self.rates.keep(kept)
         self.state = [one[kept] for one in self.state]
 
     def memory(self, place: int, steps: int) -> Memory:
-        """Memory of one net's optimizer after ``steps`` steps, for a training that goes on from there."""
+        """Memory of one net's optimizer, for a training that goes on.
+
+        It is the memory after ``steps`` steps.
+        """
         rows = [one[place].detach().clone() for one in self.state]
         return {"optimizer": type(self).__name__, "state": rows, "steps": self._before + steps}
 
     def recall(self, memory: Memory) -> None:
-        """Go on, with a single net, from the memory of its earlier training by the same optimizer."""
+        """Go on from the memory of a single net's earlier training.
+
+        That training had the same optimizer.
+        """
         if memory.get("optimizer") == type(self).__name__:
             self._before = memory["steps"]
             self.state = [row.unsqueeze(0).to(self.rates.device, copy=True) for row in memory["state"]]
@@ -107,11 +124,14 @@ class StackedSGD(Stepper):
                 undamped = 1.0 - self.rates("dampening", t) * (momentum != 0)  # nets without momentum have none
                 self.state[0].mul_(momentum).add_(moved * undamped)
             moved = moved + self.state[0] * momentum if self.flag else self.state[0]
-        _subtract(weights, moved, self.rates("lr", t))
+        _subtract_step(weights, moved, self.rates("lr", t))
 
 
 class StackedAdam(Stepper):
-    """``torch.optim.Adam``, or by the flag ``AdamW``, whose weight decay is decoupled; without AMSGrad."""
+    """``torch.optim.Adam``, or by the flag ``AdamW``, whose weight decay is decoupled.
+
+    There is no AMSGrad.
+    """
 
     def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
         rate, first, second = self.rates("lr", t), self.rates("betas", t, 0), self.rates("betas", t, 1)
@@ -126,12 +146,14 @@ class StackedAdam(Stepper):
         square.mul_(second).add_(gradients.square() * (1.0 - second))
         taken = self._before + t + 1
         scale = (square / (1.0 - second**taken)).sqrt_() + self.rates("eps", t)
-        _subtract(weights, mean / scale, rate / (1.0 - first**taken))
+        _subtract_step(weights, mean / scale, rate / (1.0 - first**taken))
 
 
 @dataclass(frozen=True)
 class UpdateRule:
-    """SGD or Adam by their hyperparameters, without an optimizer object (importing those takes seconds).
+    """SGD or Adam by hyperparameters, without an optimizer object.
+
+    Importing those takes seconds.
 
     Parameters
     ----------
@@ -149,17 +171,20 @@ class UpdateRule:
 
     @classmethod
     def sgd(cls, lr: float, momentum: float = 0.0, weight_decay: float = 0.0) -> UpdateRule:
-        """``torch.optim.SGD``."""
+        """Update rule of ``torch.optim.SGD``."""
         return cls(StackedSGD, False, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "dampening": 0.0})
 
     @classmethod
     def adam(cls, lr: float, weight_decay: float = 0.0, decoupled: bool = False) -> UpdateRule:
-        """``torch.optim.Adam``, or ``AdamW`` with the decay decoupled, otherwise with PyTorch's defaults."""
+        """Update rule of ``torch.optim.Adam``, or of ``AdamW``.
+
+        The latter has the decay decoupled; all else is PyTorch's default.
+        """
         return cls(StackedAdam, decoupled, {"lr": lr, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": weight_decay})
 
     @classmethod
     def of(cls, optimizer: torch.optim.Optimizer) -> UpdateRule:
-        """Rule of an optimizer of PyTorch that passes ``check_known``."""
+        """Rule of an optimizer of PyTorch that passes ``check_optimizer``."""
         (group,) = optimizer.param_groups
         if type(optimizer) is torch.optim.SGD:
             return cls(StackedSGD, bool(group["nesterov"]), group)
@@ -172,8 +197,8 @@ class UpdateRule:
         return self.kind, self.flag
 
 
-def check_known(kind: object, arguments: Mapping[str, Any]) -> None:
-    """Raise for optimizers, and for their arguments, whose steps are not among those here.
+def check_optimizer(kind: object, arguments: Mapping[str, Any]) -> None:
+    """Raise for an optimizer whose steps are not known here.
 
     Raises
     ------
@@ -198,13 +223,16 @@ def stepper_for(rules: Sequence[UpdateRule], tables: Sequence[Table], device: to
     return rules[0].kind(Rates([rule.group for rule in rules], tables, device), rules[0].flag)
 
 
-def on_cpu(memory: Memory) -> Memory:
-    """Copy of the memory on the CPU, where every machine can read it."""
+def memory_on_cpu(memory: Memory) -> Memory:
+    """Copy of an optimizer's memory on the CPU.
+
+    Every machine can read it there.
+    """
     found: Memory = tree_map(lambda held: held.cpu() if isinstance(held, torch.Tensor) else held, memory)
     return found
 
 
-def _subtract(weights: torch.Tensor, moved: torch.Tensor, rate: float | torch.Tensor) -> None:
+def _subtract_step(weights: torch.Tensor, moved: torch.Tensor, rate: float | torch.Tensor) -> None:
     if isinstance(rate, float):
         weights.sub_(moved, alpha=rate)
     else:
@@ -217,8 +245,8 @@ def _subtract(weights: torch.Tensor, moved: torch.Tensor, rate: float | torch.Te
 CHANGED = ("lr", "momentum", "betas")
 
 
-def table_of(optimizer: torch.optim.Optimizer, schedulers: Sequence[Any], steps: int, steps_per_epoch: int) -> Table:
-    """Run schedulers without training, and note their values.
+def lr_table(optimizer: torch.optim.Optimizer, schedulers: Sequence[Any], steps: int, steps_per_epoch: int) -> Table:
+    """Table of learning rates, from schedulers that run without training.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ STREAMS = ("coins", "noise", "reading", "rows", "turns")
 
 
 class Secrets:
-    """Secrets of one training: the members of its batches, their rows and their records, and the noise.
+    """Secret randomness of one training: batches and noise.
 
     Parameters
     ----------
@@ -39,14 +39,17 @@ class Secrets:
     """
 
     def __init__(self, seed: Seed = None) -> None:
-        source = sequence(seed)
+        source = seed_sequence(seed)
         self.coins, self.rows, self.turns = (
-            np.random.Generator(np.random.PCG64DXSM(_stream(source, name))) for name in ("coins", "rows", "turns")
+            np.random.Generator(np.random.PCG64DXSM(_stream_seed(source, name))) for name in ("coins", "rows", "turns")
         )
-        self._noise = np.random.Generator(np.random.SFC64(_stream(source, "noise")))
+        self._noise = np.random.Generator(np.random.SFC64(_stream_seed(source, "noise")))
 
     def normals(self, out: torch.Tensor, scale: float = 1.0) -> None:
-        """Fill a contiguous double-precision tensor, on any device, with independent normals of this scale."""
+        """Fill a double-precision tensor with independent normals of this scale.
+
+        It is contiguous, on any device.
+        """
         values = out if out.device.type == "cpu" else torch.empty(out.shape, dtype=torch.float64)
         self._noise.standard_normal(out=values.numpy())
         values.mul_(scale)
@@ -54,8 +57,11 @@ class Secrets:
             out.copy_(values)
 
 
-def sequence(seed: Seed = None) -> np.random.SeedSequence:
-    """Seed sequence with room for 256 bits; without a seed the bits come from the operating system."""
+def seed_sequence(seed: Seed = None) -> np.random.SeedSequence:
+    """NumPy seed sequence with room for 256 bits.
+
+    Without a seed the bits come from the operating system.
+    """
     if isinstance(seed, np.random.SeedSequence):
         return seed
     if isinstance(seed, np.random.RandomState):
@@ -63,21 +69,24 @@ def sequence(seed: Seed = None) -> np.random.SeedSequence:
     return np.random.SeedSequence(secrets.randbits(256) if seed is None else seed, pool_size=8)
 
 
-def mixed(seed: Seed, words: Sequence[int]) -> np.random.SeedSequence:
-    """Seed sequence of a seed and of words that tell one training from others."""
-    own = sequence(seed).generate_state(8)
+def seed_of_training(seed: Seed, words: Sequence[int]) -> np.random.SeedSequence:
+    """Seed sequence of a seed and of a training's fingerprint."""
+    own = seed_sequence(seed).generate_state(8)
     return np.random.SeedSequence([*map(int, own), *words], pool_size=8)
 
 
-def _stream(source: np.random.SeedSequence, name: str) -> np.random.SeedSequence:
-    """Stream of a training, equal at each call: a restarted training gets its secrets again."""
+def _stream_seed(source: np.random.SeedSequence, name: str) -> np.random.SeedSequence:
+    """Seed of one random stream of a training, equal at each call.
+
+    A restarted training gets its secrets again.
+    """
     key = (*source.spawn_key, STREAMS.index(name))
     return np.random.SeedSequence(source.entropy, spawn_key=key, pool_size=source.pool_size)
 
 
-def reading_coins(seed: Seed) -> np.random.Generator:
-    """Generator for a source of records in one training: independent of batches and noise."""
-    return np.random.Generator(np.random.PCG64DXSM(_stream(sequence(seed), "reading")))
+def reading_generator(seed: Seed) -> np.random.Generator:
+    """Generator for reading records, independent of batches and noise."""
+    return np.random.Generator(np.random.PCG64DXSM(_stream_seed(seed_sequence(seed), "reading")))
 
 
 @contextlib.contextmanager
@@ -87,7 +96,7 @@ def global_torch_seed(seed: Seed = None) -> Iterator[None]:
     Only initial weights and dropout masks use them. Masks belong to places in a batch, so they are as secret as
     batches, and 32 bits (all that the CPU's generator takes of a seed) are too few.
     """
-    source = sequence(seed)
+    source = seed_sequence(seed)
     with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         seed_torch(torch.default_generator, source.generate_state(WORDS))
         if torch.cuda.is_initialized():
@@ -95,8 +104,11 @@ def global_torch_seed(seed: Seed = None) -> Iterator[None]:
         yield
 
 
-def _in_child() -> None:
-    """Give a forked child a free lock and fresh masks, even if another thread was training a net."""
+def _reset_after_fork() -> None:
+    """Give a forked child a free lock and fresh dropout masks.
+
+    Another thread may have been training a net.
+    """
     global _GLOBAL_GENERATOR
     if _GLOBAL_GENERATOR.locked():
         _GLOBAL_GENERATOR = threading.Lock()
@@ -104,10 +116,13 @@ def _in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def fill_normals(sources: Sequence[Secrets], scales: Sequence[float], out: torch.Tensor) -> None:
-    """One row of independent normals from each source, with a scale of its own: shape (len(sources), n)."""
+    """Fill one row of normals from each training's secrets.
+
+    Each row has a scale of its own; shape (len(sources), n).
+    """
     for source, scale, row in zip(sources, scales, out):
         source.normals(row, scale)

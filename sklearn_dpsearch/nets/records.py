@@ -19,14 +19,12 @@ from .._process import generators_kept
 from ..data.labels import as_array, check_kind, class_codes, label_kind
 from ..data.rows import ChosenRows
 from ..errors import TrainingError
-from ..privacy._checks import cached_property
-from .engines import rounding
-from .named_tensors import Inputs, each, names_of, tensors_of
-from .randomness import Seed, reading_coins
+from .named_tensors import Inputs, input_names, list_tensors, map_tensors
+from .randomness import Seed, reading_generator
 from .sampling import RecordsOfPersons
 
 CPU = torch.device("cpu")
-#: Records at once whose norms are computed, or that are read for a digest: few enough for a cache.
+#: Records at once that are read for a digest: few enough for a cache.
 BLOCK = 1024
 #: Least bytes of an array in a file whose rows stay there. A smaller array is read once, which makes training faster:
 #: on a CPU by up to a quarter (``examples/benchmarks/large_data.py --speed``), elsewhere by more.
@@ -42,7 +40,9 @@ Read = Callable[[int], tuple[Inputs, Any]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Records(ABC):
-    """Records for training; the number of records itself stands for "no record", whose gradients have factor 0.
+    """Records for training; their number itself stands for "no record".
+
+    The gradients of such a place have factor 0.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ class Records(ABC):
         return HeldRecords(inputs=inputs, targets=targets).on(device)
 
     def on(self, device: torch.device) -> Self:
-        """Records for training on a device."""
-        unseen, inputs = len(self.targets) < len(self), each(lambda rows: rows.to(device), self.inputs)
+        """Copy of the records on a device, for training."""
+        unseen, inputs = len(self.targets) < len(self), map_tensors(lambda rows: rows.to(device), self.inputs)
         lacking = not self.targets.is_floating_point() and (unseen or bool((self.targets < 0).any()))
         return replace(self, inputs=inputs, targets=self.targets.to(device), lacking=lacking)
 
@@ -87,12 +87,10 @@ class Records(ABC):
 
     @abstractmethod
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
-        """Inputs and targets of some records, shapes (*places.shape, ...); any finite ones in places without one."""
+        """Inputs and targets of the records with these numbers.
 
-    @property
-    def norms(self) -> torch.Tensor | None:
-        """Norms of the inputs, if known: a factor of every gradient of a first linear layer."""
-        return None
+        Shapes (*places.shape, ...); any finite ones in places without a record.
+        """
 
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions about the source of the records, as plain sentences."""
@@ -100,7 +98,7 @@ class Records(ABC):
 
     @contextlib.contextmanager
     def opened(self, seed: Seed) -> Iterator[Records]:
-        """Open for one training."""
+        """Open the records for one training."""
         yield self
 
     @property
@@ -109,16 +107,19 @@ class Records(ABC):
         return len(self) if self.persons is None else len(self.persons)
 
     def are(self, other: Records) -> bool:
-        """Return whether these are another net's records, in the same form and on the same device."""
+        """Return whether another net has equal records.
+
+        They have the same form, and are on the same device.
+        """
         return False
 
     def digests(self) -> list[str]:
-        """Digest of each part of the inputs, and of the targets, equal for all forms of the same records."""
+        """Digests of inputs and targets, equal for all forms of records."""
         found: list[Any] = []
         with self.opened(0) as records:
             for places in torch.arange(len(records)).split(BLOCK):
                 inputs, targets = records.take(places)
-                tensors = [*tensors_of(inputs), targets]
+                tensors = [*list_tensors(inputs), targets]
                 found = found or [hashlib.blake2b() for _ in tensors]
                 for one, rows in zip(found, tensors):
                     one.update(rows.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
@@ -128,33 +129,30 @@ class Records(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HeldRecords(Records):
-    """Records on the device."""
-
-    @cached_property
-    def norms(self) -> torch.Tensor | None:
-        if isinstance(self.inputs, dict):
-            return None
-        return torch.cat([rounding.norms_of([rows.flatten(1)])[0] for rows in self.inputs.split(BLOCK)])
+    """Records in memory, on the device of the training."""
 
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
         known = places.clamp(max=max(len(self) - 1, 0))
-        return each(lambda rows: rows_at(rows, known), self.inputs), rows_at(self.targets, known)
+        return map_tensors(lambda rows: take_rows(rows, known), self.inputs), take_rows(self.targets, known)
 
     def are(self, other: Records) -> bool:
-        if not isinstance(other, HeldRecords) or names_of(self.inputs) != names_of(other.inputs):
+        if not isinstance(other, HeldRecords) or input_names(self.inputs) != input_names(other.inputs):
             return False
-        mine, theirs = ([*tensors_of(records.inputs), records.targets] for records in (self, other))
-        return self.persons is other.persons and all(map(_equal, mine, theirs))
+        mine, theirs = ([*list_tensors(records.inputs), records.targets] for records in (self, other))
+        return self.persons is other.persons and all(map(_equal_tensors, mine, theirs))
 
 
-def rows_at(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """Rows of a tensor, shape (*places.shape, ...); zeros if it has none."""
+def take_rows(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """Rows of a tensor at these places; zeros if it has none.
+
+    Shape (*places.shape, ...).
+    """
     rows = rows if len(rows) else rows.new_zeros((1, *rows.shape[1:]))
     found = rows.index_select(0, places.reshape(-1))
     return found.view(*places.shape, *rows.shape[1:])
 
 
-def _equal(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
+def _equal_tensors(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
     if mine.dtype != theirs.dtype or mine.shape != theirs.shape or mine.device != theirs.device:
         return False
     same = mine.data_ptr() == theirs.data_ptr() and mine.stride() == theirs.stride()
@@ -165,19 +163,24 @@ def _equal(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
 
 
 def stays_in_file(X: Any, device: Any) -> bool:
-    """Return whether records are (rows of) a large array in a file: ``np.memmap``, ``np.load(…, mmap_mode="r")``."""
+    """Return whether records are rows of a large array in a file.
+
+    Such are ``np.memmap`` and ``np.load(…, mmap_mode="r")``.
+    """
     data = X.data if isinstance(X, ChosenRows) else X
     return isinstance(data, np.memmap) and data.nbytes >= LARGE.get(torch.device(device).type, ELSEWHERE)
 
 
-def converted(
+def converted_rows(
     rows: ChosenRows,
     how: Hashable,
     dtype: torch.dtype,
     convert: Callable[[NDArray[Any], torch.Tensor], object],
     size: int,
 ) -> torch.Tensor:
-    """Copy of rows in another form, made in blocks and kept beside them for the next net.
+    """Copy of an array's rows in another form, kept for other nets.
+
+    It is made in blocks.
 
     Parameters
     ----------
@@ -201,10 +204,9 @@ def converted(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MappedRecords(Records):
-    """Records in a file, with one batch at a time in memory. Results equal those of records in memory.
+    """Records in a file, with one batch at a time in memory.
 
-    Norms are not kept (``norms`` is None): after a change of the file they would belong to other records, and the new
-    records would not be clipped.
+    Results equal those of records in memory.
 
     Parameters
     ----------
@@ -226,11 +228,11 @@ class MappedRecords(Records):
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
         known = places.clamp(max=len(self) - 1)
         found = self.convert(self.rows[known.reshape(-1).cpu().numpy()]).to(self.device)
-        return found.unflatten(0, places.shape), rows_at(self.targets, known)
+        return found.unflatten(0, places.shape), take_rows(self.targets, known)
 
     def are(self, other: Records) -> bool:
         same = isinstance(other, MappedRecords) and self.rows is other.rows and self.how == other.how
-        return same and self.persons is other.persons and _equal(self.targets, other.targets)
+        return same and self.persons is other.persons and _equal_tensors(self.targets, other.targets)
 
 
 # --- one by one -------------------------------------------------------------------------------------------------------
@@ -238,7 +240,7 @@ class MappedRecords(Records):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReadRecords(Records):
-    """Records of a source, each read by its number alone, and no more at once than a batch needs.
+    """Records of a ``Dataset``, each read alone when a batch needs it.
 
     Each net is trained alone on such records: the random draws of a source belong to one training.
 
@@ -269,7 +271,7 @@ class ReadRecords(Records):
     @contextlib.contextmanager
     def opened(self, seed: Seed) -> Iterator[ReadRecords]:
         with generators_kept():
-            yield replace(self, coins=reading_coins(seed))
+            yield replace(self, coins=reading_generator(seed))
 
     def __len__(self) -> int:
         return self.number
@@ -277,25 +279,25 @@ class ReadRecords(Records):
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
         flat = places.reshape(-1)
         there = flat < self.number
-        inputs = each(lambda row: row.repeat_interleave(len(flat), 0), self.inputs)
+        inputs = map_tensors(lambda row: row.repeat_interleave(len(flat), 0), self.inputs)
         targets = self.targets.repeat_interleave(len(flat), 0)
         read = self.read_each(flat[there].tolist())
         if read:
-            rows = zip(*(tensors_of(_like(self.inputs, row)) for row, _ in read))
+            rows = zip(*(list_tensors(_checked_record(self.inputs, row)) for row, _ in read))
             own = [*map(torch.stack, rows), self.encode([target for _, target in read])]
-            for mine, theirs in zip([*tensors_of(inputs), targets], own):
+            for mine, theirs in zip([*list_tensors(inputs), targets], own):
                 mine[there] = theirs.to(mine)
         shaped = partial(torch.unflatten, dim=0, sizes=places.shape)
-        return each(shaped, inputs), shaped(targets)
+        return map_tensors(shaped, inputs), shaped(targets)
 
     def read_each(self, numbers: Sequence[int]) -> list[tuple[Inputs, Any]]:
-        """Some records, each read alone."""
+        """Read records by their numbers, each with generators of its own."""
         assert self.coins is not None  # opened
         found = []
         # The generators of dropout are set aside: reading may seed them.
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
             for number, words in zip(numbers, self.coins.integers(2**32, size=(len(numbers), 4), dtype=np.uint32)):
-                _seed_all(words)
+                _seed_global_generators(words)
                 found.append(self.read(number))
         return found
 
@@ -304,8 +306,11 @@ class ReadRecords(Records):
         return (f"{names}: {ALONE}",)
 
 
-def _seed_all(words: np.ndarray) -> None:
-    """Seed all global generators: NumPy's and Python's with 128 bits, as other threads may draw from them too."""
+def _seed_global_generators(words: np.ndarray) -> None:
+    """Seed NumPy's, Python's and PyTorch's global generators.
+
+    The first two with 128 bits, as other threads may draw from them too.
+    """
     np.random.seed(words)
     random.seed(int.from_bytes(words.tobytes(), "little"))
     seed = int(words[0])  # all that PyTorch's takes
@@ -314,30 +319,30 @@ def _seed_all(words: np.ndarray) -> None:
         torch.cuda.manual_seed_all(seed)
 
 
-def _like(kind: Inputs, row: Inputs) -> Inputs:
-    """Return a record, checked to have the shapes and kinds of all.
+def _checked_record(kind: Inputs, row: Inputs) -> Inputs:
+    """Record of a ``Dataset``, checked for the shape and kind of all.
 
     Raises
     ------
     ValueError
         The message tells nothing of the record.
     """
-    names = names_of(kind) or ()
-    same = sorted(names) == sorted(names_of(row) or ())
+    names = input_names(kind) or ()
+    same = sorted(names) == sorted(input_names(row) or ())
     ordered = {name: row[name] for name in names} if same and names else row
-    if not same or not all(map(_fits, tensors_of(kind), tensors_of(ordered))):
+    if not same or not all(map(_has_shape_and_kind, list_tensors(kind), list_tensors(ordered))):
         raise TrainingError(
             "Found a record of another shape or kind, or with other inputs, than the first of the Dataset, which has "
-            f"{_shown(kind)}. All records need the same: crop, fill up and convert them in __getitem__."
+            f"{_shapes_as_text(kind)}. All records need the same: crop, fill up and convert them in __getitem__."
         )
     return ordered
 
 
-def _fits(kind: torch.Tensor, row: torch.Tensor) -> bool:
+def _has_shape_and_kind(kind: torch.Tensor, row: torch.Tensor) -> bool:
     return kind.shape[1:] == row.shape and (kind.is_floating_point() or not row.is_floating_point())
 
 
-def _shown(kind: Inputs) -> str:
+def _shapes_as_text(kind: Inputs) -> str:
     if isinstance(kind, dict):
         return ", ".join(f"{name!r} of shape {tuple(tensor.shape[1:])}" for name, tensor in kind.items())
     return f"shape {tuple(kind.shape[1:])}"
@@ -347,7 +352,9 @@ def _shown(kind: Inputs) -> str:
 
 
 def label_targets(y: Any, classes: np.ndarray) -> torch.Tensor:
-    """Position of each label among the declared ones, −1 for others: such a record adds nothing.
+    """Position of each label among the declared classes, −1 for others.
+
+    A record with another label adds nothing.
 
     Raises
     ------

@@ -14,18 +14,23 @@ from ..data.persons import PersonCodes, number_of_persons, persons_in
 LEAST_RATE = 1e-9
 
 
-def most_rows(rate: float, n: int) -> int:
-    """Number of rows of every batch: two standard deviations above its expected size, at most ``n``."""
+def rows_per_batch(rate: float, n: int) -> int:
+    """Number of rows of every batch under Poisson subsampling.
+
+    It is two standard deviations above the expected size, at most ``n``.
+    """
     expected = rate * n
     return min(n, math.floor(expected + 2.0 * math.sqrt(expected * (1.0 - rate))) + 1)
 
 
 class PoissonBatches:
-    """Batches of record numbers: each of ``n`` records is in each batch with probability ``rate``, independently.
+    """Batches of record numbers by Poisson subsampling.
 
-    Batches with more than ``most_rows`` records are drawn again. A record then joins at most as often, whatever the
-    others do, so amplification by sampling holds with ``rate`` (docs/theory/clipped_sums.md). Each batch is put into
-    random rows, so that the rows of all other records do not depend on whether a record was drawn.
+    Each of ``n`` records is in each batch with probability ``rate``, independently.
+
+    Batches with more than ``rows_per_batch`` records are drawn again. A record then joins at most as often, whatever
+    the others do, so amplification by sampling holds with ``rate`` (docs/theory/clipped_sums.md). Each batch is put
+    into random rows, so that the rows of all other records do not depend on whether a record was drawn.
 
     The draws of all steps form one sequence of Bernoulli trials. Only the gaps between successes are drawn: geometric
     numbers in double precision, so that a rate of 1e-7 is as exact as a rate of 0.1 (comparing single-precision
@@ -43,18 +48,20 @@ class PoissonBatches:
 
     def __init__(self, coins: np.random.Generator, rows: np.random.Generator, rate: float, n: int) -> None:
         self._coins, self._rows, self._rate, self._n = coins, rows, float(rate), int(n)
-        self.rows = most_rows(self._rate, self._n)
-        self._ahead = self._successes(-1, 1)
+        self.rows = rows_per_batch(self._rate, self._n)
+        self._ahead = self._draw_successes(-1, 1)
 
     def draw(self, steps: int) -> np.ndarray:
-        """Draw the next ``steps`` batches, shape (steps, rows): record numbers, and ``n`` in rows without a record.
+        """Draw the next batches of record numbers, shape (steps, rows).
+
+        ``n`` stands in rows without a record.
 
         The result does not depend on how many steps are drawn at once.
         """
         batches = np.full((steps, self.rows), self._n, dtype=np.int64)
         done = 0
         while done < steps:
-            step, record = self._draw_all(steps - done)
+            step, record = self._draw_samples(steps - done)
             sizes = np.bincount(step, minlength=steps - done)
             accepted = sizes <= self.rows
             kept = accepted[step]
@@ -65,26 +72,32 @@ class PoissonBatches:
             done += int(accepted.sum())
         return self._rows.permuted(batches, axis=1, out=batches)
 
-    def _draw_all(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw Poisson samples of any size: step number and record number of every success, in ascending order."""
+    def _draw_samples(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw Poisson samples of any size: steps and record numbers.
+
+        Every success is listed, in ascending order.
+        """
         trials = steps * self._n
         found = [self._ahead]
         while found[-1][-1] < trials:
             expected = (trials - int(found[-1][-1])) * self._rate
-            found.append(self._successes(found[-1][-1], int(expected + 4 * np.sqrt(expected)) + 8))
+            found.append(self._draw_successes(found[-1][-1], int(expected + 4 * np.sqrt(expected)) + 8))
         positions = np.concatenate(found)
         inside = int(np.searchsorted(positions, trials))
         self._ahead = positions[inside:] - trials
         return np.divmod(positions[:inside], max(self._n, 1))
 
-    def _successes(self, last: int, number: int) -> np.ndarray:
-        """Draw the next successful trials, counted from the first trial that is not drawn yet."""
+    def _draw_successes(self, last: int, number: int) -> np.ndarray:
+        """Draw the next successes in a sequence of Bernoulli trials.
+
+        They are counted from the first trial that is not drawn yet.
+        """
         gaps = self._coins.geometric(self._rate, number)  # once in 2**53 it gives 0: the same record twice
         return last + np.cumsum(np.maximum(gaps, 1))
 
 
 class RecordsOfPersons:
-    """Records of persons.
+    """Numbers of the records of each person.
 
     Parameters
     ----------
@@ -99,7 +112,10 @@ class RecordsOfPersons:
 
     @classmethod
     def of(cls, groups: Any, n_samples: int) -> RecordsOfPersons | None:
-        """Persons by their names; None if each has one record: persons are then drawn as records are."""
+        """Records of persons by their names; None if each has one.
+
+        Persons are then drawn as records are.
+        """
         codes = persons_in(groups, n_samples)
         return None if number_of_persons(codes) == n_samples else cls(codes)
 
@@ -107,14 +123,17 @@ class RecordsOfPersons:
         return len(self._starts) - 1
 
     def records(self, persons: np.ndarray, turns: np.ndarray) -> np.ndarray:
-        """Number of one record of each person, by a number in [0, 1); for no person the number of all records."""
+        """One record of each drawn person, by a number in [0, 1).
+
+        For no person it is the number of all records.
+        """
         known = np.minimum(persons, len(self) - 1)
         first, own = self._starts[known], np.diff(self._starts)[known]
         return np.where(persons < len(self), self._order[first + (turns * own).astype(np.int64)], len(self.codes))
 
 
 class PersonBatches:
-    """Batches of persons, each of whom is there by one of his records, drawn anew in every batch.
+    """Batches of persons, each present by one random record of his.
 
     Given all of these draws a person adds one clipped gradient to a step in which he is, and none to others: what holds
     for a record holds for him (docs/theory/persons.md).
@@ -133,13 +152,16 @@ class PersonBatches:
         self.rows = batches.rows
 
     def draw(self, steps: int) -> np.ndarray:
-        """Draw the next ``steps`` batches, shape (steps, rows): record numbers, and that of all records for none."""
+        """Draw the next batches of persons' record numbers, shape (steps, rows).
+
+        The number of all records stands for none.
+        """
         persons = self._batches.draw(steps)
         return self._persons.records(persons, self._turns.random(persons.shape))
 
 
 def padded_batches(sources: Sequence[PoissonBatches | PersonBatches], steps: int, n: int, rows: int) -> np.ndarray:
-    """Draw the next batches of several trainings, filled up to a common number of rows.
+    """Draw the next batches of several trainings, with equal numbers of rows.
 
     Parameters
     ----------

@@ -22,8 +22,8 @@ from .engines.linear import LinearEngine
 from .optimizers import Memory, Table, UpdateRule, stepper_for
 from .randomness import Secrets, Seed, fill_normals
 from .records import Records
-from .sampling import PersonBatches, PoissonBatches, most_rows, padded_batches
-from .torch_settings import threads
+from .sampling import PersonBatches, PoissonBatches, padded_batches, rows_per_batch
+from .torch_settings import torch_threads
 
 #: Record numbers drawn ahead, over all nets: enough that drawing costs little, few enough to fit into memory.
 AHEAD = 2**17
@@ -33,7 +33,7 @@ LOOKS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingTask:
-    """One net to train: everything that is fixed before the data is touched.
+    """Task of training one net, fixed before data is touched.
 
     Parameters
     ----------
@@ -85,22 +85,30 @@ class TrainingTask:
     notes: list[str] = field(default_factory=list)
 
     def rows(self, n: int) -> int:
-        """Number of rows of each batch in a training on ``n`` records, or persons."""
-        return most_rows(self.sample_rate, self.places or n)
+        """Number of rows of each batch of a training.
+
+        The training is on ``n`` records, or persons.
+        """
+        return rows_per_batch(self.sample_rate, self.places or n)
 
 
 def noise_scale(task: TrainingTask, rows: int) -> float:
-    """Standard deviation of the noise on a clipped sum over ``rows`` rows, with the share for rounding."""
+    """Standard deviation of the noise on a clipped gradient sum.
+
+    The sum is over ``rows`` rows; the share for rounding is included.
+    """
     return task.noise_multiplier * task.max_grad_norm * rounding.noise_factor(rows)
 
 
-def _batches(task: TrainingTask, own: Secrets, records: Records) -> PoissonBatches | PersonBatches:
+def _batch_source(task: TrainingTask, own: Secrets, records: Records) -> PoissonBatches | PersonBatches:
     drawn = PoissonBatches(own.coins, own.rows, task.sample_rate, task.places or records.units)
     return drawn if records.persons is None else PersonBatches(drawn, records.persons, own.turns)
 
 
 class Stack:
-    """M nets in training: parameters of shape (M, size).
+    """M nets of one architecture in training together.
+
+    Parameters have the shape (M, size).
 
     Parameters
     ----------
@@ -136,14 +144,14 @@ class Stack:
         # One source of secrets per net: nets that shared batches or noise would not be independent runs, which the
         # theorems about the best of several candidates need.
         self.secrets = [Secrets(task.seed) for task in tasks]
-        self.batches = [_batches(task, own, records) for task, own in zip(tasks, self.secrets)]
+        self.batches = [_batch_source(task, own, records) for task, own in zip(tasks, self.secrets)]
         self.done = 0  # steps
         self._allocate()
 
     def run(self) -> None:
-        """Take every step of every net, empty batches included."""
+        """Take all training steps of every net, empty batches included."""
         # Steps of linear nets are too short for two threads, which cost much on a busy machine.
-        with threads(1) if isinstance(self.engine, LinearEngine) else contextlib.nullcontext():
+        with torch_threads(1) if isinstance(self.engine, LinearEngine) else contextlib.nullcontext():
             self._run()
 
     def _run(self) -> None:
@@ -158,25 +166,28 @@ class Stack:
             self._finish(self.done)
 
     def _ahead(self, t: int) -> int:
-        """Steps drawn at once: until the next net is done, within the memory allowed."""
+        """Number of steps whose batches are drawn at once.
+
+        They last until the next net is done, within the memory allowed.
+        """
         memory = max(1, self.rows * len(self.tasks))
         return max(1, min(min(task.steps for task in self.tasks) - t, AHEAD // memory))
 
     def _step(self, batches: torch.Tensor, t: int) -> None:
-        """Noise once, clipped sums over the batches, chunk by chunk, division by a constant, optimizer."""
+        """Take one DP-SGD step: noise, clipped sums, division, optimizer."""
         # Noise first: the sums are added to it, in double precision, so that rounding to single comes after noise.
         fill_normals(self.secrets, self.scales, self.sums)
         noise = self.sums.clone() if is_listened_to() else None
         for chunk in batches.split(self.width, dim=1):
             self._add(chunk)
         if noise is not None:
-            self._let_listen(noise)
+            self._replay_release(noise)
         # By the expected batch size: the real one is secret, and would scale the noise with it.
         self.gradients.copy_(self.sums).div_(self.divisors)
         self.stepper.step(self.trained, self.gradients, t)
 
-    def _let_listen(self, noise: torch.Tensor) -> None:
-        """Let the listener hear the clipped sums, and answer in place of them and their noise."""
+    def _replay_release(self, noise: torch.Tensor) -> None:
+        """Let an audit hear the clipped sums, and replace the noisy ones."""
         for net, task in enumerate(self.tasks):
             declared = task.max_grad_norm * rounding.noise_factor(self.batches[net].rows)
             declared *= 2.0 if task.neighboring == "replace_one" else 1.0
@@ -186,17 +197,18 @@ class Stack:
             self.sums[net].copy_(torch.from_numpy(answer))
 
     def _add(self, chunk: torch.Tensor) -> None:
-        """Add the clipped gradients of a chunk of each net's batch, shape (M, width)."""
+        """Add clipped gradients of a chunk of each net's batch.
+
+        Shape (M, width).
+        """
         bounds = (chunk < len(self.records)) * self.norms  # 0 in a row without a record: nothing is added
-        known = self.records.norms if self.engine.wants_norms and len(self.records) else None
-        norms = None if known is None else torch.take(known, chunk.clamp(max=len(known) - 1))
         inputs, targets = self.records.take(chunk)
         if self.records.lacking:
             bounds, targets = bounds * (targets >= 0), targets.clamp(min=0)
-        self.engine.add_clipped(inputs, targets, bounds, norms)
+        self.engine.add_clipped(inputs, targets, bounds)
 
     def _finish(self, t: int) -> None:
-        """Take nets out that have taken all their steps."""
+        """Take nets out of the stack that have taken all their steps."""
         kept = [i for i, task in enumerate(self.tasks) if task.steps > t]
         if len(kept) == len(self.tasks):
             return
@@ -214,23 +226,23 @@ class Stack:
             self._allocate()
 
     def _allocate(self) -> None:
-        """Room for the noisy sums, and the constants of each net as columns."""
+        """Allocate noisy sums and the constants of each net of a stack."""
         self.gradients = torch.empty_like(self.trained)
         self.sums = torch.empty_like(self.trained, dtype=torch.float64)
-        self.norms = self._column([task.max_grad_norm for task in self.tasks]).float()
+        self.norms = self._as_column([task.max_grad_norm for task in self.tasks]).float()
         rows = [batches.rows for batches in self.batches]
         self.scales = [noise_scale(task, own) for task, own in zip(self.tasks, rows)]
-        self.divisors = self._column([task.expected_batch_size for task in self.tasks]).float()
-        self.engine.piece = min(map(rounding.piece, rows), default=1)
-        self.width, self.rows = self._chunks(max(rows, default=0))
+        self.divisors = self._as_column([task.expected_batch_size for task in self.tasks]).float()
+        self.engine.piece = min(map(rounding.records_per_piece, rows), default=1)
+        self.width, self.rows = self._chunk_width(max(rows, default=0))
         self.engine.bind(self.trained, self.frozen, self.sums)
 
-    def _chunks(self, rows: int) -> tuple[int, int]:
-        """Rows of a chunk and of a batch, the same in every step."""
+    def _chunk_width(self, rows: int) -> tuple[int, int]:
+        """Rows of a chunk and of a batch, equal in every step."""
         allowed = max(1, min(self.max_physical_batch // max(1, len(self.tasks)), rounding.CHUNK))
         chunks = max(1, math.ceil(rows / allowed))
         width = max(1, math.ceil(rows / chunks))
         return width, width * chunks
 
-    def _column(self, values: Sequence[float]) -> torch.Tensor:
+    def _as_column(self, values: Sequence[float]) -> torch.Tensor:
         return torch.tensor(np.asarray(values, float), device=self.device).unsqueeze(1)

@@ -11,8 +11,10 @@ from typing import Any
 import torch
 
 
-class WhileAnyone:
-    """A change of a setting of the process: the first thread inside makes it, the last one undoes it.
+class SharedSetting:
+    """Setting of the process that training threads change together.
+
+    The first thread inside makes the change, the last one undoes it.
 
     Parameters
     ----------
@@ -41,7 +43,10 @@ class WhileAnyone:
 
 
 def _to_exact_arithmetic() -> Callable[[], None]:
-    """Compute in full single precision, and on a GPU by algorithms that follow from shapes alone.
+    """Switch PyTorch to full single precision and deterministic algorithms.
+
+    On a GPU they follow from shapes alone. PyTorch's anomaly detection, which raises for NaN gradients, is off: a
+    single record could trigger it.
 
     PyTorch's anomaly detection, which raises for NaN gradients, is off: a single record could trigger it.
     """
@@ -66,14 +71,17 @@ def _to_exact_arithmetic() -> Callable[[], None]:
         return undo.pop_all().close
 
 
-_same_threads = WhileAnyone(lambda: partial(torch.set_num_threads, torch.get_num_threads()))
+_same_threads = SharedSetting(lambda: partial(torch.set_num_threads, torch.get_num_threads()))
 #: With fewer bits sums would move by more than the noise covers.
-_exact_arithmetic = WhileAnyone(_to_exact_arithmetic)
+_exact_arithmetic = SharedSetting(_to_exact_arithmetic)
 
 
 @contextlib.contextmanager
-def threads(number: int) -> Iterator[None]:
-    """Set the number of PyTorch's own threads: a setting of the process and, in part, of each thread."""
+def torch_threads(number: int) -> Iterator[None]:
+    """Set the number of PyTorch's own threads while open.
+
+    It is a setting of the process and, in part, of each thread.
+    """
     with _same_threads():
         before = torch.get_num_threads()
         torch.set_num_threads(number)
@@ -83,8 +91,8 @@ def threads(number: int) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def device_of(name: Any) -> torch.device:
-    """Torch device, checked for presence.
+def checked_device(name: Any) -> torch.device:
+    """Torch device that this machine has and training can use.
 
     Raises
     ------
@@ -106,7 +114,10 @@ def device_of(name: Any) -> torch.device:
 
 
 @contextlib.contextmanager
-def exactly(device: torch.device) -> Iterator[None]:
-    """Turn on gradients, full single precision and deterministic convolutions, against any setting of the user."""
+def exact_arithmetic(device: torch.device) -> Iterator[None]:
+    """Train with gradients, full single precision and deterministic convolutions.
+
+    Settings of the user are restored afterwards.
+    """
     with _exact_arithmetic(), torch.enable_grad(), torch.autocast(device.type, enabled=False):
         yield

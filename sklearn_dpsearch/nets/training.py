@@ -12,13 +12,12 @@ from torch import nn
 from .._process import Stage, contained
 from ..errors import TrainingError
 from .engines import engine_choice, rounding
-from .engines.base import Engine
 from .engines.per_sample import OpacusEngine
-from .named_tensors import name_of
+from .named_tensors import net_name
 from .randomness import global_torch_seed
 from .records import Records
 from .stacked_training import Stack, TrainingTask
-from .torch_settings import exactly
+from .torch_settings import exact_arithmetic
 
 #: Most bytes that a stack uses in a step. More would not fit into a CPU's caches, and a stack would be slower than its
 #: nets alone (``examples/benchmarks/nets_at_real_size.py``). A GPU gains from every increase.
@@ -30,7 +29,7 @@ FEWEST = 4
 def train(
     task: TrainingTask, records: Records, *, max_physical_batch: int, tell: Callable[[Stage], None] = lambda stage: None
 ) -> None:
-    """Train one net in place.
+    """Train one net in place by DP-SGD.
 
     Raises
     ------
@@ -39,29 +38,27 @@ def train(
     ValueError
         For tokens that an embedding has no row for.
     """
-    with exactly(records.device):
-        engine, notes = _engine(task, records)
+    with exact_arithmetic(records.device):
+        way = _engine_choice(task, records)
+        engine = way.engine(task.module, task.criterion, records.device)
         # Seeded for dropout.
-        with records.opened(task.seed) as opened, global_torch_seed(task.seed), _tokens_explained(task.module):
+        with records.opened(task.seed) as opened, global_torch_seed(task.seed), _explain_unknown_tokens(task.module):
             Stack([task], engine, opened, max_physical_batch, tell).run()
-    task.notes[:] = (*notes, *records.assumptions())
+    task.notes[:] = (*way.assumptions, *records.assumptions())
 
 
-def _way(task: TrainingTask, records: Records) -> engine_choice.Way:
-    return engine_choice.choose(task.module, task.criterion, records.inputs, records.targets)
-
-
-def _engine(task: TrainingTask, records: Records) -> tuple[Engine, tuple[str, ...]]:
-    """Engine for one net, and what it takes on trust."""
+def _engine_choice(task: TrainingTask, records: Records) -> engine_choice.EngineChoice:
     if task.engine == "opacus":
-        return OpacusEngine(task.module, task.criterion, records.device), ()
-    way = _way(task, records)
-    return way.engine(task.module, task.criterion, records.device), way.assumptions
+        return engine_choice.EngineChoice(OpacusEngine)
+    return engine_choice.choose_engine(task.module, task.criterion, records.inputs, records.targets)
 
 
 @contextlib.contextmanager
-def _tokens_explained(module: nn.Module) -> Iterator[None]:
-    """Replace PyTorch's error for a token beyond an embedding by one with the remedy, and without the record."""
+def _explain_unknown_tokens(module: nn.Module) -> Iterator[None]:
+    """Explain PyTorch's error for a token that an embedding lacks.
+
+    The new error has the remedy, and not the record.
+    """
     try:
         yield
     except IndexError as error:
@@ -69,36 +66,41 @@ def _tokens_explained(module: nn.Module) -> Iterator[None]:
         if not sizes or "index out of range" not in str(error):
             raise
         raise TrainingError(
-            f"Found tokens in X that an embedding of {name_of(module)} has no row for: num_embeddings is "
+            f"Found tokens in X that an embedding of {net_name(module)} has no row for: num_embeddings is "
             f"{' and '.join(map(str, sizes))}, and tokens from 0 to one less are needed. Map all others to one of them "
             "by a rule fixed in advance, or make the embedding larger."
         ) from None
 
 
 def train_together(tasks: Sequence[TrainingTask], records: Records, *, max_physical_batch: int) -> list[bool]:
-    """Train several nets in place, as stacks of equal architecture; return for each whether it succeeded.
+    """Train several nets in place, as stacks of equal architecture.
+
+    The answer says for each whether it succeeded.
 
     Each net has its own batches, noise, rates and number of steps; grouping changes time, never results. A failing net
     does not affect the others: the unfinished nets of its stack start again, each by itself, with the secrets that they
     would have had alone.
     """
     done = [False] * len(tasks)
-    for group in _groups(tasks, records, max_physical_batch):
+    for group in _group_into_stacks(tasks, records, max_physical_batch):
         left = group
         if len(group) > 1:
-            unfinished = _run_together([tasks[i] for i in group], records, max_physical_batch)
+            unfinished = _train_stack([tasks[i] for i in group], records, max_physical_batch)
             left = [i for i in group if any(tasks[i] is task for task in unfinished)]
         for i in group:
-            done[i] = i not in left or _succeeds(tasks[i], records, max_physical_batch)
+            done[i] = i not in left or _trains_alone(tasks[i], records, max_physical_batch)
     return done
 
 
-def _run_together(tasks: list[TrainingTask], records: Records, max_physical_batch: int) -> list[TrainingTask]:
-    """Train nets as one stack; return the unfinished ones, which keep their initial parameters."""
+def _train_stack(tasks: list[TrainingTask], records: Records, max_physical_batch: int) -> list[TrainingTask]:
+    """Train nets as one stack; return those left unfinished.
+
+    They keep their initial parameters.
+    """
     stack = None
-    with exactly(records.device):
+    with exact_arithmetic(records.device):
         with contained():  # nothing has been trained yet; a schedule may fail
-            engine = _way(tasks[0], records).engine(tasks[0].module, tasks[0].criterion, records.device)
+            engine = _engine_choice(tasks[0], records).engine(tasks[0].module, tasks[0].criterion, records.device)
             stack = Stack(tasks, engine, records, max_physical_batch)
         with contained():
             if stack is not None:
@@ -106,7 +108,7 @@ def _run_together(tasks: list[TrainingTask], records: Records, max_physical_batc
     return tasks if stack is None else stack.tasks
 
 
-def _succeeds(task: TrainingTask, records: Records, max_physical_batch: int) -> bool:
+def _trains_alone(task: TrainingTask, records: Records, max_physical_batch: int) -> bool:
     done = False
     with contained():  # in a search: the worst score, in silence
         train(task, records, max_physical_batch=max_physical_batch)
@@ -117,8 +119,8 @@ def _succeeds(task: TrainingTask, records: Records, max_physical_batch: int) -> 
 # --- choice of stacks ------------------------------------------------------------------------------------------------
 
 
-def _groups(tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int) -> list[list[int]]:
-    """Group nets into stacks of similar batch sizes, within the memory allowed."""
+def _group_into_stacks(tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int) -> list[list[int]]:
+    """Group nets into stacks of similar batch sizes that fit memory."""
     found: dict[Hashable, list[int]] = {}
     for i, task in enumerate(tasks):
         key = _stack_key(task, records)
@@ -127,13 +129,16 @@ def _groups(tasks: Sequence[TrainingTask], records: Records, max_physical_batch:
     for members in found.values():
         ordered = sorted(members, key=lambda i: (tasks[i].sample_rate, tasks[i].steps))
         sizes = [max(1, tasks[i].rows(records.units)) for i in ordered]
-        most = min(max_physical_batch, _most_in_cache(tasks[ordered[-1]], sizes[-1], records.device))
-        groups += _within(ordered, sizes, most)
+        most = min(max_physical_batch, _most_records_in_stack(tasks[ordered[-1]], sizes[-1], records.device))
+        groups += _split_by_batch_size(ordered, sizes, most)
     return groups
 
 
-def _most_in_cache(task: TrainingTask, size: int, device: torch.device) -> float:
-    """Largest number of records in a stack of nets like this one; at least those of one net."""
+def _most_records_in_stack(task: TrainingTask, size: int, device: torch.device) -> float:
+    """Most records at once in a stack of nets like this.
+
+    They are at least those of one net.
+    """
     room = CACHE.get(device.type, math.inf)
     # Parameters, noise, sums and gradients; inputs and outputs of the layers for the records of one round.
     layers = [layer for layer in task.module.modules() if type(layer) is nn.Linear]
@@ -143,20 +148,25 @@ def _most_in_cache(task: TrainingTask, size: int, device: torch.device) -> float
 
 
 def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
-    """Key of a stack: equal for nets that can be stepped as one; None for a net that is trained alone."""
+    """Key that is equal for nets that can train as one stack.
+
+    None for a net that is trained alone.
+    """
     key = None
-    if not records.stacks or task.engine != "auto":
+    if not records.stacks:
         return None
     with contained():  # this net will fail, alone
-        structure = _way(task, records).stack_key
+        structure = _engine_choice(task, records).stack_key
         if structure is not None:
             hash(structure)  # raises for a layer with a constant that cannot be compared
             key = (structure, task.optimizer.structure)
     return key
 
 
-def _within(members: list[int], sizes: list[int], most: float) -> list[list[int]]:
-    """Cut into consecutive groups: batches of at most ``most`` records, sizes within a factor of two.
+def _split_by_batch_size(members: list[int], sizes: list[int], most: float) -> list[list[int]]:
+    """Split nets into stacks whose batch sizes are within a factor two.
+
+    A stack holds at most ``most`` records. Batches are filled up to its widest.
 
     Batches are filled up to the widest of the stack: nets of very different sizes would mostly compute on empty rows.
     """

@@ -82,7 +82,7 @@ def test_hessians_for_free_are_seen(monkeypatch):
     """The model is as good, and only a bound on the sums tells: of numbers a Hessian is 1/16 of the square."""
     X, y = table()
     monkeypatch.setattr(noise, "squared_hessians", lambda loss: 0)
-    monkeypatch.setattr(noise, "bounded", lambda values, loss: values)
+    monkeypatch.setattr(noise, "bounded_records", lambda values, loss: values)
     found = replay(regressor(), X, y * 100, neighbour=without(3, X, y * 100))
     assert not found.passed
     assert found.different == ()
@@ -111,7 +111,7 @@ def test_rounds_by_the_records_are_seen(monkeypatch):
     X, y = table()
     for numbers in ((9, 11), (11, 9)):
         rounds = iter(numbers)
-        monkeypatch.setattr(base.GradientBoosting, "_rounds", lambda self, *given, rounds=rounds: next(rounds))
+        monkeypatch.setattr(base.GradientBoosting, "_n_rounds", lambda self, *given, rounds=rounds: next(rounds))
         found = replay(classifier(), X, y, neighbour=without(3, X, y))
         assert not found.passed
         assert found.largest == np.inf

@@ -76,7 +76,7 @@ def in_other_ways(kind):
 
 def after_losses(client):
     """Whether a model is the same although workers are killed before some of its rounds, and how often one was."""
-    found, answers = {}, partitions.PartitionedRecords._answers
+    found, answers = {}, partitions.PartitionedRecords._collect_answers
     for kind, start, when in (("two classes", None, (5,)), ("numbers", STARTS["numbers"], (3,))):
         target, asked, killed = make(kind).target, [], []
 
@@ -88,9 +88,9 @@ def after_losses(client):
                 killed.append(worker)
             return answers(self, shares)
 
-        partitions.PartitionedRecords._answers = lossy
+        partitions.PartitionedRecords._collect_answers = lossy
         model = make(kind, init=start).fit(cut(4), target)
-        partitions.PartitionedRecords._answers = answers
+        partitions.PartitionedRecords._collect_answers = answers
         here = make(kind, init=start).fit(TABLE, TABLE[target])
         found[kind] = same(model, here) and len(killed) == len(when)
     return found

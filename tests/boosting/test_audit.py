@@ -52,5 +52,5 @@ def test_what_is_stated_of_a_person_with_twelve_records_is_not_refuted():
 
 
 def test_a_person_whose_records_are_clipped_one_by_one_is_exposed(monkeypatch):
-    monkeypatch.setattr(rounds, "clipped", lambda values, *given: values)
+    monkeypatch.setattr(rounds, "clip_persons", lambda values, *given: values)
     assert not found(**OF_PERSONS).consistent

@@ -12,7 +12,7 @@ from sklearn_dpsearch.boosting.capacity import (
     MANY,
     OF_CLASSES,
     OF_NUMBERS,
-    groups_of,
+    parts_by_cell_width,
     parts_by_rule,
     rounds_by_rule,
     step_by_rule,
@@ -52,11 +52,11 @@ def test_cells_are_finer_the_more_information_there_is_for_each_feature():
 
 
 def test_rounds_of_several_features_begin_where_each_of_them_has_two_parts():
-    assert groups_of(8, 4) == {1: 8, 2: 3}
-    assert groups_of(16, 4) == {1: 16, 2: 5, 3: 2, 4: 2}
-    assert groups_of(64, 4) == {1: 64, 2: 17, 3: 7, 4: 5}
-    assert groups_of(64, 2) == {1: 64, 2: 17}
-    assert groups_of(2, 4) == {1: 2}
+    assert parts_by_cell_width(8, 4) == {1: 8, 2: 3}
+    assert parts_by_cell_width(16, 4) == {1: 16, 2: 5, 3: 2, 4: 2}
+    assert parts_by_cell_width(64, 4) == {1: 64, 2: 17, 3: 7, 4: 5}
+    assert parts_by_cell_width(64, 2) == {1: 64, 2: 17}
+    assert parts_by_cell_width(2, 4) == {1: 2}
 
 
 @pytest.mark.slow

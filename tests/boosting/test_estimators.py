@@ -352,7 +352,7 @@ def test_a_record_without_a_target_adds_nothing_and_others_stay(kind, start, gro
         records = make()._records(TABLE.iloc[rows], targets[rows], persons)
         step = np.full((records.loss.n_outputs, 1), 0.3)
         sums.append([records.sums(0 * step, WHOLE), records.sums(step, WHOLE)])
-        sums[-1] += [records.sums_along(step), records.sums_along(step, 0.5)] if start else []
+        sums[-1] += [records.sums_on_line(step), records.sums_on_line(step, 0.5)] if start else []
         assert records.n_units == (len(rows) if groups is None else 200)
     assert all(np.array_equal(*both) for both in zip(*sums))
     assert not recwarn.list

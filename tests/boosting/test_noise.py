@@ -9,7 +9,14 @@ import pytest
 from scipy import stats
 
 from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
-from sklearn_dpsearch.boosting.noise import UNIT, NoisySums, bounded, noise_scale, squared_distance, whole
+from sklearn_dpsearch.boosting.noise import (
+    UNIT,
+    NoisySums,
+    bounded_records,
+    noise_scale,
+    squared_distance,
+    whole_numbers,
+)
 from sklearn_dpsearch.errors import BudgetUnreachableError
 
 from .test_losses import LOGITS, predictions, rng
@@ -24,10 +31,10 @@ def largest(loss, neighboring="zero_out") -> Fraction:
 
 def added(loss, outputs, targets) -> np.ndarray:
     """What records add, in whole numbers, none of which is set to 0."""
-    found = whole(loss.derivatives(outputs, targets), loss)
+    found = whole_numbers(loss.derivatives(outputs, targets), loss)
     assert np.array_equal(found, np.rint(found))
     kept = found.copy()
-    assert np.array_equal(bounded(kept, loss), found)
+    assert np.array_equal(bounded_records(kept, loss), found)
     return found.astype(np.int64)
 
 
@@ -119,13 +126,13 @@ def test_what_a_record_may_not_add_counts_as_nothing():
             [most, 0.0, most + 1.0, -1.0, 0.0, most, 0.0, 0.0],
         ]
     )
-    found = bounded(values, BinaryLoss())
+    found = bounded_records(values, BinaryLoss())
     assert found.tolist() == [[UNIT, 0, 0, 0, 0, 0, 0, 0], [most, 0, 0, 0, 0, most, 0, 0]]
 
 
 def test_a_record_with_other_hessians_than_all_others_counts_as_nothing():
     constant = (UNIT - 1) // 4
-    found = bounded(np.array([[5.0, 5.0, 5.0], [constant, constant - 1.0, 0.0]]), SquaredLoss())
+    found = bounded_records(np.array([[5.0, 5.0, 5.0], [constant, constant - 1.0, 0.0]]), SquaredLoss())
     assert found.tolist() == [[5, 0, 0], [constant, 0, 0]]
 
 

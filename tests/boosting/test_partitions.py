@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.boosting.partitions import Kept, PartitionedRecords, Reading, is_partitioned
+from sklearn_dpsearch.boosting.partitions import KeptPartition, PartitionedRecords, PartitionReader, is_partitioned
 from sklearn_dpsearch.boosting.random_cells import WHOLE
 from sklearn_dpsearch.privacy import PrivacyError
 
@@ -87,12 +87,12 @@ def test_partitions_need_a_client_before_anything_is_read():
 def test_a_call_that_comes_twice_is_made_once():
     """A cluster repeats a task whose answer was lost: a step must not be added a second time."""
     model = MODELS["numbers"]()
-    kept, other = (Kept(model._records(TABLE, TABLE["price"])) for _ in range(2))
+    kept, other = (KeptPartition(model._records(TABLE, TABLE["price"])) for _ in range(2))
     calls = [("sums", (np.array([[step]]), WHOLE)) for step in (0.0, 2.5, 0.25)]
-    answers = [kept.brought_to(number, [call]) for number, call in enumerate(calls)]
-    np.testing.assert_array_equal(kept.brought_to(2, calls[2:]), answers[2])
+    answers = [kept.catch_up(number, [call]) for number, call in enumerate(calls)]
+    np.testing.assert_array_equal(kept.catch_up(2, calls[2:]), answers[2])
     np.testing.assert_array_equal(kept.records.outputs, 2.75)
-    np.testing.assert_array_equal(other.brought_to(0, calls), answers[2])  # one that was read again
+    np.testing.assert_array_equal(other.catch_up(0, calls), answers[2])  # one that was read again
     assert not np.array_equal(answers[1], answers[2])
 
 
@@ -130,7 +130,7 @@ def test_each_entry_of_a_file_is_read_by_itself(kind, tmp_path):
     model._loss_and_targets(np.empty(0))
     expected = TABLE[:50].copy()
     for name in ("table.parquet", "table.csv"):
-        records, _ = Reading("fit", model, model.target, None, b"key").records(str(tmp_path / name))
+        records, _ = PartitionReader("fit", model, model.target, None, b"key").records(str(tmp_path / name))
         here = model._records(expected, expected[model.target])
         np.testing.assert_array_equal(records.fingerprint(), here.fingerprint())
         expected.loc[7, "age"] = np.nan
@@ -144,7 +144,7 @@ def test_no_date_of_a_file_decides_how_others_are_read(odd, tmp_path):
 
     def codes(rows):
         pd.DataFrame({"day": rows, "label": 1}).to_csv(tmp_path / "table.csv", index=False)
-        return Reading("fit", model, "label", None, b"key").records(str(tmp_path / "table.csv"))[0]._codes
+        return PartitionReader("fit", model, "label", None, b"key").records(str(tmp_path / "table.csv"))[0]._codes
 
     np.testing.assert_array_equal(codes(dates)[:, :3], codes(dates[:3]))
     assert (codes(dates)[0, :3] < codes([""])[0]).all()  # none of them is missing
@@ -157,14 +157,16 @@ def test_a_missing_name_of_a_file_leaves_others_what_they_are(tmp_path):
     pd.DataFrame({"a": [0.1, 0.2, 0.3], "who": names, "label": 1}).to_parquet(tmp_path / "table.parquet")
     model = DPGradientBoostingClassifier({"a": (0.0, 1.0)}, classes=[0, 1], target_mu=1.0)
     model._loss_and_targets(np.empty(0))
-    records, persons = Reading("fit", model, "label", "who", b"key").records(str(tmp_path / "table.parquet"))
+    records, persons = PartitionReader("fit", model, "label", "who", b"key").records(str(tmp_path / "table.parquet"))
     assert len(set(persons.tolist())) == 2
     assert records.n_units == 3
 
 
 def test_persons_have_one_pseudonym_in_all_partitions():
     def pseudonyms(names, key=b"key"):
-        return Reading("fit", MODELS["numbers"](), None, "who", key)._pseudonyms(np.array(names, dtype=object))
+        return PartitionReader("fit", MODELS["numbers"](), None, "who", key)._person_pseudonyms(
+            np.array(names, dtype=object)
+        )
 
     for names in ([1.0, None, np.nan], [True], [1, 1], ["1", "01", " 1.0"]):
         assert pseudonyms(names).tolist() == pseudonyms([1]).tolist()
@@ -177,7 +179,7 @@ def test_persons_have_one_pseudonym_in_all_partitions():
 
 
 def test_a_person_in_two_partitions_is_refused():
-    given = Reading("fit", MODELS["numbers"](), "price", "who", b"key")
+    given = PartitionReader("fit", MODELS["numbers"](), "price", "who", b"key")
     records = PartitionedRecords(None, given, [], None)
     records._check_persons([np.array([1, 2], np.uint64), np.array([3], np.uint64)])
     with pytest.raises(PrivacyError, match="several partitions"):
@@ -185,4 +187,4 @@ def test_a_person_in_two_partitions_is_refused():
 
 
 def test_the_key_of_persons_is_not_shown():
-    assert "a key" not in repr(Reading("fit", MODELS["numbers"](), None, "who", b"a key"))
+    assert "a key" not in repr(PartitionReader("fit", MODELS["numbers"](), None, "who", b"a key"))

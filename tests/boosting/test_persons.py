@@ -11,8 +11,14 @@ import pytest
 from sklearn_dpsearch.audit import replay
 from sklearn_dpsearch.boosting import base, rounds
 from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
-from sklearn_dpsearch.boosting.noise import UNIT, bounded, squared_distance, sums_of, whole
-from sklearn_dpsearch.boosting.rounds import Persons, clipped
+from sklearn_dpsearch.boosting.noise import (
+    UNIT,
+    bounded_records,
+    cell_sums,
+    squared_distance,
+    whole_numbers,
+)
+from sklearn_dpsearch.boosting.rounds import RecordsByPerson, clip_persons
 from sklearn_dpsearch.privacy import PrivacyError
 
 from .models import MODELS, STARTS, TABLE
@@ -39,7 +45,7 @@ LOSSES = {
 def added(loss, labels, scale=1.0, outputs=None):
     """What records add, in whole numbers."""
     at = rng.normal(0, scale, (loss.n_outputs, len(labels))) if outputs is None else outputs
-    return bounded(whole(loss.derivatives(at, labels), loss), loss)
+    return bounded_records(whole_numbers(loss.derivatives(at, labels), loss), loss)
 
 
 def squares_by_person(found, numbers):
@@ -63,7 +69,7 @@ def test_no_person_adds_more_than_one_record_may(name, n_cells, sizes):
     cases = [added(loss, labels_of(n)), added(loss, one), added(loss, one, outputs=np.zeros((loss.n_outputs, n)))]
     for values in cases:
         for cells in (rng.integers(0, n_cells, n), np.zeros(n, np.int64), np.arange(n) % n_cells):
-            found = clipped(values.copy(), cells, n_cells, numbers, loss)
+            found = clip_persons(values.copy(), cells, n_cells, numbers, loss)
             assert np.array_equal(found, np.rint(found))
             assert max(squares_by_person(found, numbers)) <= most
 
@@ -76,8 +82,10 @@ def test_clipped_sums_are_those_of_each_person_and_cell(name):
     numbers = np.repeat(np.arange(40), sizes)
     n, cells = len(numbers), rng.integers(0, 5, len(numbers))
     values = added(loss, labels_of(n), scale=9.0)
-    found = sums_of(clipped(values.copy(), cells, n_cells, numbers, loss), numbers * n_cells + cells, 40 * n_cells)
-    exact = sums_of(values, numbers * n_cells + cells, 40 * n_cells)
+    found = cell_sums(
+        clip_persons(values.copy(), cells, n_cells, numbers, loss), numbers * n_cells + cells, 40 * n_cells
+    )
+    exact = cell_sums(values, numbers * n_cells + cells, 40 * n_cells)
     kept = 0
     for person in range(40):
         mine = slice(person * n_cells, (person + 1) * n_cells)
@@ -96,7 +104,7 @@ def test_two_persons_are_at_most_twice_the_length_of_a_record_apart(name):
     loss, labels_of = LOSSES[name]
     numbers = np.repeat(np.arange(60), 40)
     values = added(loss, labels_of(60).repeat(40), scale=3.0)
-    found = clipped(values, np.zeros(len(numbers), np.uint8), 1, numbers, loss)
+    found = clip_persons(values, np.zeros(len(numbers), np.uint8), 1, numbers, loss)
     sums = np.array([found[:, numbers == person].sum(axis=1) for person in range(60)])
     apart = max(int(np.square(one - sums).sum(axis=1).max()) for one in sums)
     assert 0.45 * squared_distance(loss, "replace_one", True) * UNIT**2 < apart
@@ -106,7 +114,7 @@ def test_two_persons_are_at_most_twice_the_length_of_a_record_apart(name):
 def test_values_that_scaling_leaves_too_long_count_as_nothing(monkeypatch):
     """Whatever rounding does, the squared norm is checked as a whole number afterwards."""
     monkeypatch.setattr(np, "sqrt", lambda values: values * 0 + 1.0)
-    found = rounds._short(np.full((2, 3), 2.0**20), np.array([0, 0, 1]), 2 * UNIT**2)
+    found = rounds._shorten_persons(np.full((2, 3), 2.0**20), np.array([0, 0, 1]), 2 * UNIT**2)
     assert found.tolist() == [[0, 0, UNIT], [0, 0, UNIT]]
 
 
@@ -114,7 +122,7 @@ def test_blocks_hold_whole_persons_and_all_of_them(monkeypatch):
     monkeypatch.setattr(rounds, "PERSONS", 17)
     monkeypatch.setattr(rounds, "PAIRS", 40)
     codes = rng.permutation(np.repeat(np.arange(60), rng.integers(1, 40, 60)))
-    units = Persons(codes)
+    units = RecordsByPerson(codes)
     for n_cells in (1, 7, 39, 100):
         seen = np.empty(0, np.int64)
         for rows, numbers in units.blocks(n_cells):
@@ -172,7 +180,7 @@ def test_a_person_moves_no_released_sum_by_more_than_is_paid_for(kind, start, pe
 @pytest.mark.parametrize("person", [0, 1])
 def test_clipping_each_record_alone_is_seen(kind, person, monkeypatch):
     """The broken build: records are bounded one by one, and a person's are added up without a bound."""
-    monkeypatch.setattr("sklearn_dpsearch.boosting.rounds.clipped", lambda values, *given: values)
+    monkeypatch.setattr("sklearn_dpsearch.boosting.rounds.clip_persons", lambda values, *given: values)
     with pytest.raises(AssertionError):
         test_a_person_moves_no_released_sum_by_more_than_is_paid_for(kind, False, person)
 

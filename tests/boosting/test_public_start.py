@@ -15,7 +15,7 @@ from sklearn_dpsearch.audit import replay
 from sklearn_dpsearch.boosting import base
 from sklearn_dpsearch.boosting.losses import LEAST_PROBABILITY
 from sklearn_dpsearch.boosting.noise import squared_distance
-from sklearn_dpsearch.boosting.public_start import logits_of, own_columns
+from sklearn_dpsearch.boosting.public_start import columns_of_init, logits_from_probabilities
 from sklearn_dpsearch.boosting.rounds import EVERY
 from sklearn_dpsearch.privacy import GaussianDP
 
@@ -105,14 +105,14 @@ def test_a_start_is_improved_and_stages_begin_behind_it(kind):
 
 
 def test_a_class_that_the_start_does_not_know_has_the_smallest_chance():
-    outputs = logits_of(np.array(["a", "b", "c"]), np.array(["c", "a"]))(np.array([[0.3, 0.7]]))
+    outputs = logits_from_probabilities(np.array(["a", "b", "c"]), np.array(["c", "a"]))(np.array([[0.3, 0.7]]))
     chances = np.exp(outputs - np.log(np.exp(outputs).sum()))
     np.testing.assert_allclose(chances, np.array([[0.7, LEAST_PROBABILITY, 0.3]]) / (1 + LEAST_PROBABILITY))
 
 
 def test_labels_of_another_kind_are_refused():
     with pytest.raises(ValueError, match=r"classes \['0', '1'\], of which none is declared: \[0, 1\]. Fit it on"):
-        logits_of(np.array([0, 1]), np.array(["0", "1"]))
+        logits_from_probabilities(np.array([0, 1]), np.array(["0", "1"]))
 
 
 def test_the_statement_names_the_start_and_the_cost_of_an_earlier_release(kind):
@@ -149,4 +149,4 @@ def test_a_start_gets_the_columns_that_it_was_fitted_on():
     outputs = one._init_outputs(records, len(records), fitting=True)
     np.testing.assert_allclose(outputs[0], start.decision_function(table_of_start), atol=1e-6)
     with pytest.raises(ValueError, match="no column.*'age'"):
-        own_columns(start, records.drop(columns="age"))
+        columns_of_init(start, records.drop(columns="age"))

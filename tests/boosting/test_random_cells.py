@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.boosting.capacity import MOST_CELLS, groups_of
+from sklearn_dpsearch.boosting.capacity import MOST_CELLS, parts_by_cell_width
 from sklearn_dpsearch.boosting.features import CodedColumns
 from sklearn_dpsearch.boosting.random_cells import BY_GAINS, EXPLORING, WHOLE, PartitionDraws
 
@@ -21,7 +21,7 @@ def drawn(*given):
     return list(PartitionDraws(*given))
 
 
-GROUPS = groups_of(16, 4)
+GROUPS = parts_by_cell_width(16, 4)
 PARTITIONS = drawn(COLUMNS.features, 300, GROUPS, np.random.default_rng(0))
 
 
@@ -48,7 +48,7 @@ def test_the_start_has_one_cell_and_rounds_have_one_to_four_features():
     assert WHOLE.n_cells == 1
     assert set(WHOLE.cells(COLUMNS.codes(table(5)))) == {0}
     assert {len(partition.features) for partition in PARTITIONS} == set(GROUPS) == {1, 2, 3, 4}
-    only = drawn(COLUMNS.features, 20, groups_of(16, 1), np.random.default_rng(0))
+    only = drawn(COLUMNS.features, 20, parts_by_cell_width(16, 1), np.random.default_rng(0))
     assert {len(partition.features) for partition in only} == {1}
 
 
@@ -69,7 +69,7 @@ def test_values_in_order_are_cut_and_missing_ones_are_apart_in_rounds_of_one_fea
 @pytest.mark.parametrize("parts", [2, 8, 64, 128, 300, 10**6])
 def test_cells_are_numbered_in_as_few_bytes_as_hold_them(parts):
     fine = CodedColumns(SCHEMA.without("pay", "grade", "price"), 300)
-    groups = groups_of(parts, 4)
+    groups = parts_by_cell_width(parts, 4)
     assert max(count**width for width, count in groups.items()) < MOST_CELLS
     for partition in drawn(fine.features, 40, groups, np.random.default_rng(0)):
         found = partition.cells(fine.codes(table(50)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.boosting import rounds
-from sklearn_dpsearch.boosting.capacity import groups_of
+from sklearn_dpsearch.boosting.capacity import parts_by_cell_width
 from sklearn_dpsearch.boosting.features import CodedColumns
 from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
 from sklearn_dpsearch.boosting.noise import UNIT, NoisySums, squared_distance
@@ -19,8 +19,8 @@ from sklearn_dpsearch.boosting.rounds import (
     PriorScale,
     TrainingRecords,
     boost,
-    outputs_after,
-    started,
+    release_start,
+    staged_outputs,
 )
 
 from .tables import SCHEMA, table
@@ -43,8 +43,8 @@ def noise(loss, seed=0):
 def trained(loss, codes, targets, release, **changed):
     """Boosting from the start, with one release for all."""
     records = TrainingRecords(codes, targets, loss)
-    start = started(records, release, SETTINGS["noise"])
-    draws = PartitionDraws(COLUMNS.features, 60, groups_of(16, 4), np.random.default_rng(0))
+    start = release_start(records, release, SETTINGS["noise"])
+    draws = PartitionDraws(COLUMNS.features, 60, parts_by_cell_width(16, 4), np.random.default_rng(0))
     boosted = boost(records, start, draws, release, **{**SETTINGS, **changed})
     return boosted, [WHOLE, *draws.drawn]
 
@@ -117,7 +117,7 @@ def test_the_weights_add_up_to_the_outputs_of_training(name, monkeypatch):
     _, _, boosted, partitions = recorded(loss, CODES, targets[:120])
     staged = [
         one.copy()
-        for one in outputs_after(partitions, boosted.weights, CODES, np.zeros((loss.n_outputs, CODES.shape[1])))
+        for one in staged_outputs(partitions, boosted.weights, CODES, np.zeros((loss.n_outputs, CODES.shape[1])))
     ]
     seen = [one for one in seen if one.shape[1] == 120]  # without those of one record, at the start alone
     np.testing.assert_allclose(seen[1:], staged[:-1], atol=1e-12)
@@ -173,7 +173,7 @@ def test_gains_of_all_rounds_are_the_decrease_of_the_loss():
     for seed in range(60):
         boosted, partitions = trained(loss, CODES, targets, noise(loss, seed).release, learning_rate=0.2)
         staged = [
-            one.copy() for one in outputs_after(partitions, boosted.weights, CODES, np.zeros((1, CODES.shape[1])))
+            one.copy() for one in staged_outputs(partitions, boosted.weights, CODES, np.zeros((1, CODES.shape[1])))
         ]
         lost = [float(np.square(targets - one[0]).sum() / 2) for one in (staged[0], staged[-1])]
         found.append(sum(boosted.gains))

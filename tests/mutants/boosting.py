@@ -34,7 +34,7 @@ MUTANTS = {
     "a public start that is not followed": Mutant(
         mistake="A model predicts from the whole public model, and was trained from a part of it.",
         file="boosting/base.py",
-        old="return found if fitting else between(self.init_weights_[0], found, self.init_weights_[1])",
+        old="return found if fitting else outputs_on_line(self.init_weights_[0], found, self.init_weights_[1])",
         new="return found",
         tests=("boosting/test_public_start.py::test_predictions_are_the_outputs_of_training",),
     ),
@@ -83,9 +83,9 @@ MUTANTS = {
     "the largest score of the label found": Mutant(
         mistake="Scores are divided by their own norm: their sum depends on p less, and is no longer 0 at the truth.",
         file="boosting/losses.py",
-        old="largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + _added(np.square(chances)))",
+        old="largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + _sum_of_rows(np.square(chances)))",
         new="largest = np.sqrt(1.0 - 2.0 * chances[targets.astype(int), np.arange(len(targets))]"
-        " + _added(np.square(chances)))",
+        " + _sum_of_rows(np.square(chances)))",
         tests=("boosting/test_losses.py::test_scores_of_several_classes_are_unbiased_and_one_of_them_is_the_largest",),
     ),
     "exponentials of the processor": Mutant(
@@ -161,22 +161,22 @@ MUTANTS = {
     "a person's records one by one": Mutant(
         mistake="Each record is bounded, and a person adds all of them.",
         file="boosting/rounds.py",
-        old="            added = clipped(added, cells, n_cells, persons, self.loss)\n",
-        new="            clipped(added, cells, n_cells, persons, self.loss)\n",
+        old="            added = clip_persons(added, cells, n_cells, persons, self.loss)\n",
+        new="            clip_persons(added, cells, n_cells, persons, self.loss)\n",
         tests=("boosting/test_persons.py::test_a_person_moves_no_released_sum_by_more_than_is_paid_for",),
     ),
     "a person's cells apart": Mutant(
         mistake="What a person adds is clipped in each cell, and he has records in many.",
         file="boosting/rounds.py",
-        old="    return _short(sums_of(values, places.take(pairs), len(pairs)), persons, ",
-        new="    return _short(sums_of(values, places.take(pairs), len(pairs)), np.arange(len(pairs)), ",
+        old="    cell_sums(values, places.take(pairs), len(pairs)), persons, ",
+        new="    cell_sums(values, places.take(pairs), len(pairs)), np.arange(len(pairs)), ",
         tests=("boosting/test_persons.py::test_no_person_adds_more_than_one_record_may",),
     ),
     "a person scaled and not checked": Mutant(
         mistake="Rounding in double precision is trusted to leave a clipped vector short enough.",
         file="boosting/rounds.py",
-        old="        if (longer := np.bincount(persons, squares(values)) > most).any():",
-        new="        if (longer := np.bincount(persons, squares(values)) > np.inf).any():",
+        old="        if (longer := np.bincount(persons, column_squares(values)) > most).any():",
+        new="        if (longer := np.bincount(persons, column_squares(values)) > np.inf).any():",
         tests=("boosting/test_persons.py::test_values_that_scaling_leaves_too_long_count_as_nothing",),
     ),
     "a replaced person counts once": Mutant(

@@ -143,8 +143,10 @@ MUTANTS = {
     "places one by one": Mutant(
         mistake="The norm of a convolution is that of its places' terms, whose sum can be longer.",
         file="nets/engines/layer_gradients.py",
-        old='    return {"weight": ChannelsLast(gradients), "bias": Dense(slopes.flatten(2).sum(2))}\n',
-        new=('    return {"weight": ChannelsLast(gradients), "bias": Dense(slopes.flatten(2).norm(dim=2))}\n'),
+        old='"weight": ConvolutionGradients(gradients), "bias": DenseGradients(grad_outputs.flatten(2).sum(2))}\n',
+        new=(
+            '"weight": ConvolutionGradients(gradients), "bias": DenseGradients(grad_outputs.flatten(2).norm(dim=2))}\n'
+        ),
         tests=("nets/engines/test_layered.py::test_every_rule_gives_what_autograd_gives_record_by_record",),
     ),
     "rounding not paid for": Mutant(
@@ -180,15 +182,15 @@ MUTANTS = {
     "parameters forget what they cost": Mutant(
         mistake="A net that starts from another net's parameters states its own training alone.",
         file="nets/estimators/cost.py",
-        old="    found = costs(net.module_)\n",
+        old="    found = costs_on_module(net.module_)\n",
         new="    found = []\n",
         tests=("nets/test_checkpoints.py::test_a_net_that_starts_from_trained_parameters_adds_to_what_they_cost",),
     ),
     "one noise for two trainings": Mutant(
         mistake="Trainings on two data sets with one seed have the same batches and noise.",
         file="nets/estimators/base.py",
-        old="mixed(self.noise_seed, () if is_listened_to() else words)",
-        new="sequence(self.noise_seed)",
+        old="seed_of_training(self.noise_seed, () if is_listened_to() else words)",
+        new="seed_sequence(self.noise_seed)",
         tests=("nets/estimators/test_seeded_noise.py",),
     ),
     "seed of the noise in the release": Mutant(
@@ -222,7 +224,7 @@ MUTANTS = {
     "losses that look at the batch": Mutant(
         mistake="A criterion that divides by the weights of the batch counts as a sum over records.",
         file="nets/engines/engine_choice.py",
-        old="known = outputs is not None and losses.sums_over_records(criterion, outputs, targets)",
+        old="known = outputs is not None and losses.sums_one_loss_per_record(criterion, outputs, targets)",
         new="known = outputs is not None",
         tests=("nets/engines/test_engine_choice.py::test_losses_that_weigh_by_the_batch_are_refused",),
     ),
@@ -243,7 +245,7 @@ MUTANTS = {
     "augmentation that the user seeded": Mutant(
         mistake="What a dataset draws for a record follows from the order of reading, and a public seed.",
         file="nets/records.py",
-        old="                _seed_all(words)\n",
+        old="                _seed_global_generators(words)\n",
         new="",
         tests=("nets/estimators/test_input_records.py",),
     ),
@@ -265,20 +267,6 @@ MUTANTS = {
             "nets/estimators/test_class_weights.py::test_weights_that_are_no_constants_are_refused_before_data_is_read",
         ),
     ),
-    "norms of a file that was": Mutant(
-        mistake="Norms of records in a file are kept: of a record that grows meanwhile nothing is clipped.",
-        file="nets/records.py",
-        old="    def are(self, other: Records) -> bool:\n        same = ",
-        new=(
-            "    @property\n    def norms(self):\n"
-            "        first = self.convert(self.rows[:]).flatten(1)\n"
-            "        return vars(self).setdefault('kept', first.norm(dim=1).double() + 1e-18)\n\n"
-            "    def are(self, other: Records) -> bool:\n        same = "
-        ),
-        tests=(
-            "nets/test_memory_mapped.py::test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read",
-        ),
-    ),
     "noise alone": Mutant(
         mistake="A module without a finite gradient on single records is trained: on noise.",
         file="nets/engines/engine_choice.py",
@@ -289,7 +277,7 @@ MUTANTS = {
     "batch normalisation in training": Mutant(
         mistake="Batch normalisation that is not in evaluation mode counts as frozen.",
         file="nets/engines/refused_modules.py",
-        old="    fixed = type(layer) in BATCH_NORMS and not layer.training and not altered(layer)\n",
+        old="    fixed = type(layer) in BATCH_NORMS and not layer.training and not is_altered(layer)\n",
         new="    fixed = type(layer) in BATCH_NORMS\n",
         tests=("nets/engines/test_engine_choice.py::test_batch_normalisation_with_statistics_of_the_batch_is_refused",),
     ),
@@ -303,8 +291,8 @@ MUTANTS = {
     "one of two models is paid for": Mutant(
         mistake="The mean of a net and of boosting states the guarantee of the net alone.",
         file="nets/estimators/ensembles.py",
-        old="        return compose(*(model.privacy_guarantee() for model in self._models(mu * SHARE)))",
-        new="        return self._models(mu * SHARE)[0].privacy_guarantee()",
+        old="        return compose(*(model.privacy_guarantee() for model in self._unfitted_models(mu * SHARE)))",
+        new="        return self._unfitted_models(mu * SHARE)[0].privacy_guarantee()",
         tests=("nets/estimators/test_ensembles.py::test_both_models_are_paid_for_and_the_target_is_met",),
     ),
     "each record of a person is drawn": Mutant(

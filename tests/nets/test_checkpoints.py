@@ -239,9 +239,9 @@ def statement(guarantee):
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda one: type(one).__name__)
 def test_notes_are_text_and_lose_nothing(guarantee):
     module, spent = Small(), statement(guarantee)
-    cost.mark(module, [spent])
+    cost.write_notes(module, [spent])
     assert all(type(note) is str for note in vars(module)[cost.NOTE])
-    (found,) = cost.costs(pickle.loads(pickle.dumps(module)))
+    (found,) = cost.costs_on_module(pickle.loads(pickle.dumps(module)))
     assert found.guarantee == guarantee
     assert tuple(found) == tuple(spent)
     for epsilon in (0.0, 0.3, 2.0):
@@ -256,7 +256,7 @@ def profile(epsilon):
 def test_guarantees_that_are_not_text_stay_objects_and_are_not_saved_without_their_cost(tmp_path):
     one = net().fit(X, y)
     one.privacy_spent_ = statement(ProfileDP(profile=profile))
-    (found,) = cost.costs(copy.deepcopy(one.module_))
+    (found,) = cost.costs_on_module(copy.deepcopy(one.module_))
     assert found.guarantee == ProfileDP(profile=profile)
     with pytest.raises(PrivacyError, match="(?s)cannot be written into a file.*Pickle"):
         one.save_params(f_params=tmp_path / "parameters.pt")
@@ -267,20 +267,20 @@ def test_a_note_makes_nothing_but_statements():
     module = Small()
     vars(module)[cost.NOTE] = (json.dumps({"token": "a", "spent": {"unit": "record", "release": None, **spent}}),)
     with pytest.raises(PrivacyError):
-        cost.costs(module)
+        cost.costs_on_module(module)
 
 
 def test_notes_hold_no_module_of_the_library():
     module = Small()
-    cost.mark(module, [statement(guarantee) for guarantee in GUARANTEES])
+    cost.write_notes(module, [statement(guarantee) for guarantee in GUARANTEES])
     assert not any("values." in note or "sklearn_dpsearch" in note for note in vars(module)[cost.NOTE])
 
 
 def test_copies_of_one_training_count_once_and_two_trainings_twice():
     one, other = net().fit(X, y).module_, net().fit(X, y).module_
     both = nn.ModuleList([copy.deepcopy(one), pickle.loads(pickle.dumps(one))])
-    assert len(cost.costs(both)) == 1
-    assert len(cost.costs(nn.ModuleList([one, other]))) == 2
+    assert len(cost.costs_on_module(both)) == 1
+    assert len(cost.costs_on_module(nn.ModuleList([one, other]))) == 2
     merged = Small()
     merged.first, merged.last = copy.deepcopy(one.first), copy.deepcopy(other.last)
     assert len(net(merged).fit(X, y).privacy_spent_.components) == 3

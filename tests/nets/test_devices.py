@@ -11,7 +11,7 @@ from sklearn_dpsearch.nets import randomness
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.stacked_training import Stack
-from sklearn_dpsearch.nets.torch_settings import device_of
+from sklearn_dpsearch.nets.torch_settings import checked_device
 
 from .toys import Residual, mlp, rule, traced, training
 
@@ -84,4 +84,4 @@ def test_a_tensor_left_on_the_cpu_would_be_noticed():
 
 def test_a_device_without_double_precision_is_refused_with_a_reason():
     with pytest.raises(ValueError, match="device='mps'.*no double precision.*device='cpu'"):
-        device_of("mps")
+        checked_device("mps")

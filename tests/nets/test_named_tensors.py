@@ -10,7 +10,7 @@ from sklearn_dpsearch.nets.engines import engine_choice
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.per_sample import VmapEngine
-from sklearn_dpsearch.nets.named_tensors import ByName, names_of
+from sklearn_dpsearch.nets.named_tensors import ByName, input_names
 from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
@@ -66,9 +66,9 @@ class CoupledBranch(Wide):
 
 
 def engine_of(kind, criterion=None):
-    module = ByName(seeded(kind), names_of(inputs()))
+    module = ByName(seeded(kind), input_names(inputs()))
     loss = nn.CrossEntropyLoss(reduction="sum") if criterion is None else criterion
-    choice = engine_choice.choose(module, loss, inputs(), labels())
+    choice = engine_choice.choose_engine(module, loss, inputs(), labels())
     return module, choice.engine(module, loss, CPU)
 
 

@@ -15,8 +15,15 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, StepLR
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier
-from sklearn_dpsearch.nets.engines.base import Layout
-from sklearn_dpsearch.nets.optimizers import StackedAdam, StackedSGD, UpdateRule, check_known, stepper_for, table_of
+from sklearn_dpsearch.nets.engines.base import ParameterLayout
+from sklearn_dpsearch.nets.optimizers import (
+    StackedAdam,
+    StackedSGD,
+    UpdateRule,
+    check_optimizer,
+    lr_table,
+    stepper_for,
+)
 
 from .toys import CPU, flat, mlp, rule
 
@@ -51,7 +58,7 @@ def both(kind, settings, steps=12, tables=None, drop=None):
     ``drop`` is (after which step, which nets go on).
     """
     modules = [mlp(seed=i) for i in range(len(settings))]
-    layout = Layout(modules[0])
+    layout = ParameterLayout(modules[0])
     tables = [{}] * len(settings) if tables is None else tables
     stepper = stepper_for([rule(kind, **one) for one in settings], tables, CPU)
     weights = layout.read(modules, CPU, True)
@@ -137,12 +144,12 @@ class Own(torch.optim.SGD):
 def test_optimizers_whose_steps_are_not_known_are_refused_with_what_to_use_instead():
     for kind in (torch.optim.LBFGS, torch.optim.RMSprop, Own, lambda parameters: torch.optim.SGD(parameters)):
         with pytest.raises(ValueError, match="(?s)given gradients.*torch.optim.SGD, Adam or AdamW"):
-            check_known(kind, {})
+            check_optimizer(kind, {})
     for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
-        check_known(kind, {"lr": 1.0, "maximize": False})
+        check_optimizer(kind, {"lr": 1.0, "maximize": False})
         for name in ("amsgrad", "maximize", "param_groups"):
             with pytest.raises(ValueError, match=f"optimizer__{name}"):
-                check_known(kind, {name: True})
+                check_optimizer(kind, {name: True})
 
 
 # --- schedules ---------------------------------------------------------------------------------------------------
@@ -177,7 +184,7 @@ def test_tables_are_what_pytorchs_schedulers_do(make, scheduled, kind, arguments
     optimizer = kind(mlp().parameters(), **arguments)
     before = copy.deepcopy(optimizer.state_dict())
     schedule = LRScheduler(make, step_every="batch" if every_batch else "epoch", **scheduled)
-    table = table_of(optimizer, [schedule], 20, 3)
+    table = lr_table(optimizer, [schedule], 20, 3)
     assert optimizer.state_dict()["param_groups"][0].items() >= before["param_groups"][0].items()
     expected = followed(kind, arguments, make, scheduled, 20, 3, every_batch)
     assert "lr" in table

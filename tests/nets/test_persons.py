@@ -98,7 +98,7 @@ def test_with_one_record_each_a_fit_is_the_one_without_groups_to_the_last_bit(na
 def step(X, y, groups, monkeypatch, n_persons):
     """Sum of clipped gradients of one step, nearly without noise."""
     with monkeypatch.context() as patch:
-        patch.setattr(base, "sequence", lambda: np.random.SeedSequence(5, pool_size=8))
+        patch.setattr(base, "seed_sequence", lambda: np.random.SeedSequence(5, pool_size=8))
         exact = {"noise_multiplier": 1e-9, "sample_rate": 1.0, "max_steps": 1, "max_grad_norm": 1.0}
         one = DPLogisticRegression(
             classes=[0, 1], learning_rate_init=1.0, learning_rate="constant", **{**SOME, **exact}
@@ -129,7 +129,7 @@ def test_replacing_a_whole_person_moves_a_step_by_two_norms_at_most(size, other_
 def test_the_number_of_persons_stands_for_that_of_records_everywhere():
     X, y, groups = table()
     one = DPLogisticRegression(classes=[0, 1], **{**SOME, "sample_rate": None, "batch_size": 30})
-    prepared = one._prepared(X, y, True, None, groups)
+    prepared = one._prepare_fit(X, y, True, None, groups)
     assert prepared.settings.sample_rate == 0.5
     assert prepared.task.expected_batch_size == pytest.approx(30.0)
     assert prepared.given.units == 60
@@ -199,7 +199,7 @@ def test_the_rate_of_a_candidate_follows_from_the_persons_who_train(cv):
     X, y, groups = table(300)
     net = DPLogisticRegression(classes=[0, 1], batch_size=20, max_steps=3)
     search = SEARCHES["random"](net).set_params(rehearse=False, cv=cv)
-    work, _ = search._prepared(X, y, None, None, {"groups": groups})
+    work, _ = search._prepare_fit(X, y, None, None, {"groups": groups})
     candidates = work.strategy.candidates(work.plan, Randomness(0))
     job = work.job(candidates, Randomness(1), Threads())
     training = set(groups[job.split.folds[0][0]])

@@ -16,11 +16,11 @@ from sklearn_dpsearch._process.random_generators import TORCH_STATE, TORCH_WORDS
 from sklearn_dpsearch.nets.randomness import (
     STREAMS,
     Secrets,
-    _stream,
+    _stream_seed,
     fill_normals,
     global_torch_seed,
-    reading_coins,
-    sequence,
+    reading_generator,
+    seed_sequence,
 )
 
 from .toys import flat, records, training
@@ -98,16 +98,16 @@ def test_a_seed_repeats_and_another_does_not_whatever_its_size():
 
 def test_a_random_state_gives_all_its_entropy():
     state = np.random.RandomState(3)
-    first, second = sequence(state), sequence(state)
+    first, second = seed_sequence(state), seed_sequence(state)
     assert first.entropy != second.entropy
     assert len(first.entropy) == 8
-    assert sequence(np.random.RandomState(3)).entropy == first.entropy
+    assert seed_sequence(np.random.RandomState(3)).entropy == first.entropy
 
 
 def test_unseeded_sequences_hold_256_bits():
-    entropies = [sequence().entropy for _ in range(200)]
+    entropies = [seed_sequence().entropy for _ in range(200)]
     assert max(entropies).bit_length() > 240
-    assert sequence().pool_size == 8  # words of 32 bits: none of the 256 is lost
+    assert seed_sequence().pool_size == 8  # words of 32 bits: none of the 256 is lost
 
 
 # --- the distribution of the noise
@@ -212,8 +212,8 @@ def test_threads_do_not_disturb_each_others_seeds():
 
 def test_no_two_streams_of_a_training_draw_the_same():
     own = Secrets(7)
-    generators = [own.coins, own.rows, own.turns, own._noise, reading_coins(7)]
+    generators = [own.coins, own.rows, own.turns, own._noise, reading_generator(7)]
     first = [generator.bit_generator.random_raw() for generator in generators]
     assert len(set(first)) == len(STREAMS) == len(first)
-    words = {tuple(_stream(sequence(7), name).generate_state(4)) for name in STREAMS}
+    words = {tuple(_stream_seed(seed_sequence(7), name).generate_state(4)) for name in STREAMS}
     assert len(words) == len(STREAMS)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier
 from sklearn_dpsearch.nets.randomness import Secrets
-from sklearn_dpsearch.nets.sampling import PoissonBatches, most_rows, padded_batches
+from sklearn_dpsearch.nets.sampling import PoissonBatches, padded_batches, rows_per_batch
 
 STEPS = 40_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 4_000
 #: No test here fails an exact sampler more often than once in a million runs; the seeds are fixed all the same.
@@ -25,7 +25,7 @@ def batches(rate, n, seed=0):
 
 def drawn(rate, n, steps=STEPS, seed=0):
     """Whether each record is in each Poisson sample, before large ones are drawn again, shape (steps, n)."""
-    step, record = batches(rate, n, seed)._draw_all(steps)
+    step, record = batches(rate, n, seed)._draw_samples(steps)
     found = np.zeros((steps, n), dtype=bool)
     found[step, record] = True
     assert found.sum() == len(step)  # no record twice in a batch
@@ -62,7 +62,7 @@ def test_records_and_steps_are_included_independently_of_each_other():
 
 def test_gaps_are_geometric_at_a_rate_of_one_in_ten_million():
     rate, n = 1e-7, 1_000_003
-    step, record = batches(rate, n)._draw_all(200_000)
+    step, record = batches(rate, n)._draw_samples(200_000)
     positions = step * n + record
     gaps = np.diff(positions)
     assert len(positions) == pytest.approx(rate * n * 200_000, abs=5 * np.sqrt(rate * n * 200_000))
@@ -88,7 +88,7 @@ def test_how_many_steps_are_drawn_at_once_changes_nothing(rate):
 def test_batches_are_poisson_samples_that_fit_into_the_rows(rate, n):
     """Each sample of at most so many records as often as among all samples, and no other."""
     found = batches(rate, n).draw(STEPS)
-    rows = most_rows(rate, n)
+    rows = rows_per_batch(rate, n)
     assert found.shape == (STEPS, rows)
     sizes = stats.binom(n, rate)
     seen = np.bincount((found < n).sum(axis=1), minlength=rows + 1)
@@ -104,7 +104,7 @@ def test_batches_are_poisson_samples_that_fit_into_the_rows(rate, n):
 @pytest.mark.parametrize(("rate", "n"), [(1e-9, 10), (0.5, 1), (0.1, 2), (0.5, 10), (0.02, 10**6), (1.0, 7)])
 def test_few_batches_are_drawn_again(rate, n):
     """By Cantelli's inequality at most one in five."""
-    assert stats.binom.sf(most_rows(rate, n), n, rate) < 0.2
+    assert stats.binom.sf(rows_per_batch(rate, n), n, rate) < 0.2
 
 
 @pytest.mark.parametrize(("rate", "n"), [(0.3, 4), (0.5, 3), (0.9, 5)])
@@ -112,7 +112,7 @@ def test_whether_a_record_is_drawn_tells_nothing_of_the_rows_of_another(rate, n)
     found = batches(rate, n).draw(20 * STEPS)
     for last in (True, False):
         given = found[((found == n - 1).any(axis=1) == last) & (found == 0).any(axis=1)]
-        counts = np.bincount(np.argmax(given == 0, axis=1), minlength=most_rows(rate, n))
+        counts = np.bincount(np.argmax(given == 0, axis=1), minlength=rows_per_batch(rate, n))
         assert stats.chisquare(counts).pvalue > LEVEL
 
 
@@ -124,7 +124,7 @@ def test_whatever_the_others_do_a_record_is_drawn_at_most_at_the_rate(rate, n):
     for others, number in Counter(map(tuple, there[:, 1:].tolist())).items():
         joins = there[(there[:, 1:] == others).all(axis=1), 0].mean()
         assert joins <= rate + 5.5 * np.sqrt(rate * (1 - rate) / number)
-        if sum(others) < most_rows(rate, n):
+        if sum(others) < rows_per_batch(rate, n):
             assert joins >= rate - 5.5 * np.sqrt(rate * (1 - rate) / number)
 
 
@@ -140,7 +140,7 @@ def test_rows_of_two_records_are_any_two_rows_equally_often():
     found = batches(rate, n).draw(20 * STEPS)
     both = found[(found == 0).any(axis=1) & (found == 1).any(axis=1)]
     pairs = Counter(zip(np.argmax(both == 0, axis=1), np.argmax(both == 1, axis=1)))
-    rows = most_rows(rate, n)
+    rows = rows_per_batch(rate, n)
     assert len(pairs) == rows * (rows - 1)
     assert stats.chisquare(list(pairs.values())).pvalue > LEVEL
 
@@ -192,5 +192,5 @@ class Zeros:
 
 
 def test_no_record_is_twice_in_a_batch():
-    step, record = PoissonBatches(Zeros(), Zeros(), 0.5, 7)._draw_all(3)
+    step, record = PoissonBatches(Zeros(), Zeros(), 0.5, 7)._draw_samples(3)
     assert len(set(zip(step.tolist(), record.tolist()))) == len(step) == 21

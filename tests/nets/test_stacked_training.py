@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_dpsearch.nets.engines.base import Layout
+from sklearn_dpsearch.nets.engines.base import ParameterLayout
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.rounding import noise_factor
 from sklearn_dpsearch.nets.optimizers import UpdateRule
@@ -142,7 +142,7 @@ def test_the_stack_shrinks_as_nets_finish():
 
 
 def test_memory_grows_with_the_stack_by_little_more_than_parameters():
-    layout = Layout(mlp())
+    layout = ParameterLayout(mlp())
     tasks = [training(mlp(), seed=i) for i in range(4)]
     stack = Stack(tasks, LinearEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
     assert stack.trained.shape == stack.sums.shape == stack.gradients.shape == (4, layout.trained)
@@ -154,7 +154,7 @@ def test_memory_grows_with_the_stack_by_little_more_than_parameters():
 def test_layouts_hold_every_parameter_once_and_give_it_back():
     net = Residual()
     net.middle.weight.requires_grad_(False)
-    layout = Layout(net)
+    layout = ParameterLayout(net)
     assert layout.trained + layout.frozen == sum(p.numel() for p in net.parameters())
     row, frozen = (layout.read([net], CPU, flag)[0] for flag in (True, False))
     for key, parameter in net.named_parameters():
@@ -165,13 +165,3 @@ def test_layouts_hold_every_parameter_once_and_give_it_back():
     layout.write(row, other)
     torch.testing.assert_close(other.last.weight, net.last.weight, rtol=0, atol=0)
     torch.testing.assert_close(other.middle.weight.detach(), kept, rtol=0, atol=0)
-
-
-# --- tasks ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("features", [5, 256, 257, 784])
-def test_norms_of_records_are_those_of_the_rows_however_many_are_taken(features):
-    kept = records(3000, features)
-    expected = kept.inputs.double().norm(dim=1)
-    torch.testing.assert_close(kept.norms, expected, rtol=2e-6, atol=1e-15)

@@ -18,7 +18,7 @@ def test_pytorchs_newer_switches_are_put_back_too():
         pytest.skip("PyTorch before 2.9")
     product.fp32_precision = "bf16"
     try:
-        with torch_settings.exactly(CPU):
+        with torch_settings.exact_arithmetic(CPU):
             assert product.fp32_precision == "ieee"
         assert product.fp32_precision == "bf16"
     finally:
@@ -30,7 +30,7 @@ def test_convolutions_are_deterministic_while_training_lasts():
     before = (cudnn.benchmark, cudnn.deterministic)
     cudnn.benchmark = True
     try:
-        with torch_settings.exactly(CPU):
+        with torch_settings.exact_arithmetic(CPU):
             assert (cudnn.benchmark, cudnn.deterministic) == (False, True)
         assert cudnn.benchmark
     finally:
@@ -65,7 +65,7 @@ def in_turns(change):
 def test_the_last_thread_to_leave_puts_the_precision_back():
     torch.set_float32_matmul_precision("medium")
     try:
-        assert in_turns(lambda: torch_settings.exactly(CPU)) == ["highest"]
+        assert in_turns(lambda: torch_settings.exact_arithmetic(CPU)) == ["highest"]
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision("highest")
@@ -74,7 +74,11 @@ def test_the_last_thread_to_leave_puts_the_precision_back():
 def test_a_training_that_fails_puts_everything_back():
     torch.set_num_threads(2)
     try:
-        with pytest.raises(RuntimeError, match="no"), torch_settings.threads(1), torch_settings.exactly(CPU):
+        with (
+            pytest.raises(RuntimeError, match="no"),
+            torch_settings.torch_threads(1),
+            torch_settings.exact_arithmetic(CPU),
+        ):
             raise RuntimeError("no")
         assert torch.get_num_threads() == 2
     finally:

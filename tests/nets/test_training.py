@@ -83,7 +83,7 @@ def test_how_far_ahead_batches_are_drawn_changes_nothing(ahead, monkeypatch):
 
 
 def test_nets_of_one_architecture_are_one_stack_and_others_are_not():
-    groups = module_under_test._groups(mixed(), records(), 10_000)
+    groups = module_under_test._group_into_stacks(mixed(), records(), 10_000)
     assert sorted(i for group in groups for i in group) == list(range(9))
     found = {i: tuple(sorted(group)) for group in groups for i in group}
     assert found[0] == found[2]
@@ -94,7 +94,7 @@ def test_nets_of_one_architecture_are_one_stack_and_others_are_not():
 def test_groups_respect_the_memory_allowed():
     tasks = [training(mlp(seed=i), seed=i) for i in range(10)]  # 19 rows in each batch
     for most, largest in [(10_000, 10), (95, 5), (38, 2), (1, 1)]:
-        groups = module_under_test._groups(tasks, records(), most)
+        groups = module_under_test._group_into_stacks(tasks, records(), most)
         assert max(len(group) for group in groups) == largest
 
 
@@ -115,7 +115,7 @@ def test_what_the_user_has_set_in_pytorch_changes_no_precision(make):
         with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
             train(training(found), records(), max_physical_batch=1000)
             assert all(train_together(tasks, records(), max_physical_batch=1000))
-        with torch_settings.exactly(CPU):
+        with torch_settings.exact_arithmetic(CPU):
             assert torch.backends.cuda.matmul.allow_tf32 is False
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
@@ -234,7 +234,7 @@ def test_a_net_that_breaks_takes_no_other_of_its_stack_with_it(make, monkeypatch
     start = [flat(one.module) for one in sixteen(make)]
     ranges(monkeypatch, LinearEngine, limit=2.0)
     single = sixteen(make)
-    fine = [module_under_test._succeeds(one, records(), 10_000) for one in single]
+    fine = [module_under_test._trains_alone(one, records(), 10_000) for one in single]
     assert 5 <= sum(fine) <= 13
     for order in (range(16), range(15, -1, -1), [*range(0, 16, 2), *range(1, 16, 2)]):
         made = sixteen(make)

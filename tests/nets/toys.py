@@ -70,12 +70,12 @@ def traced(module, criterion=None, device=CPU, rows=None):
     """The engine of a net whose graph has linear layers alone, whichever way it would be given."""
     rows = table(8)[0].to(device) if rows is None else rows
     criterion = nn.CrossEntropyLoss(reduction="sum") if criterion is None else criterion
-    return LinearEngine(module, criterion, device, graph.trace(module, rows).runnable)
+    return LinearEngine(module, criterion, device, graph.trace_module(module, rows).runnable)
 
 
 def engine_for(module, criterion, inputs, targets, device=CPU):
     """The engine that training takes."""
-    return engine_choice.choose(module, criterion, inputs, targets).engine(module, criterion, device)
+    return engine_choice.choose_engine(module, criterion, inputs, targets).engine(module, criterion, device)
 
 
 def seeded(make, seed=0):

@@ -124,7 +124,7 @@ def test_where_no_space_is_known_it_is_said_before_records_are_used():
 def test_layers_that_follow_the_number_of_records_are_decided_anew_after_the_subset(drawn_as, monkeypatch):
     """On a tenth of the records "auto" is one layer, on the rest two."""
     monkeypatch.setattr(layers, "FROM", 100)
-    seen, choose = [], layers.by_rule
+    seen, choose = [], layers.hidden_layers_by_rule
 
     def watching(n):
         seen.append((round(n), choose(n)))

@@ -13,10 +13,10 @@ import torch
 from torch import nn
 
 from ...errors import TrainingError
-from ..named_tensors import Inputs, each
-from .layer_gradients import Share
+from ..named_tensors import Inputs, map_tensors
+from .layer_gradients import PerSampleGradients
 from .refused_modules import in_training
-from .rounding import root_of_sum
+from .rounding import norms_from_squares
 
 #: Bytes in use at once on an accelerator. On a CPU more than a few megabytes would not fit into its caches.
 MEMORY_ELSEWHERE = 2**30
@@ -25,7 +25,7 @@ LEAST, MOST = 4, 4096
 
 
 class Engine(ABC):
-    """Sums of clipped per-record gradients of one or several nets of one architecture.
+    """Engine that sums clipped per-record gradients of nets of one architecture.
 
     Parameters
     ----------
@@ -39,25 +39,24 @@ class Engine(ABC):
     def __init__(
         self, module: nn.Module, criterion: nn.Module, device: torch.device, template: nn.Module | None = None
     ) -> None:
-        self.layout, self.device = Layout(module), device
+        self.layout, self.device = ParameterLayout(module), device
         self.template = copy.deepcopy(module if template is None else template)
         self.template = in_training(self.template.to(device))
         self.criterion = copy.deepcopy(criterion).to(device)
         self.piece = 1  # records in a sum in single precision, see ``rounding``
-        self.wants_norms = False  # of the records
 
     @abstractmethod
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
-        """Use these parameters and buffers for sums, shapes (M, size), from now on; both may change in place.
+        """Bind an engine to flat parameters and buffers of gradient sums.
+
+        Shapes are (M, size); parameters and sums may change in place.
 
         The sums are in double precision.
         """
 
     @abstractmethod
-    def add_clipped(
-        self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
-    ) -> None:
-        """Add each net's sum of clipped gradients to the sums.
+    def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
+        """Add each net's sum of clipped per-record gradients to its buffer.
 
         Parameters
         ----------
@@ -65,13 +64,11 @@ class Engine(ABC):
             M batches of B records.
         bounds : tensor of shape (M, B)
             Clipping norm of each record; 0 for a place without a record.
-        norms : tensor of shape (M, B), optional
-            Norms of the inputs by ``rounding.norms_of``, if known: records do not change.
         """
 
 
 class SingleNetEngine(Engine):
-    """Engine for one net at a time, which forms the gradients of a chunk of records at once."""
+    """Engine for one net, with the gradients of a chunk of records at once."""
 
     #: Most records in a chunk.
     most: int
@@ -84,37 +81,40 @@ class SingleNetEngine(Engine):
         moving = self.layout.names(trained=True)
         self._sums = {name: self.layout.view(name, sums[0], sums[0]) for name in moving}
 
-    def add_clipped(
-        self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
-    ) -> None:
+    def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
         for start in range(0, targets.shape[1], self.most):
             part = slice(start, start + self.most)
-            shares = self.shares(each(operator.itemgetter((0, part)), inputs), targets[0, part])
-            found = root_of_sum(torch.stack([share.squares() for share in shares.values()]))
-            finite = which_finite(found)
+            gradients = self.per_sample_gradients(map_tensors(operator.itemgetter((0, part)), inputs), targets[0, part])
+            found = norms_from_squares(torch.stack([one.squares() for one in gradients.values()]))
+            finite = finite_mask(found)
             factors = clip_factors(found, bounds[0, part], finite)
-            for name, share in shares.items():
-                share.add(self._sums[name], factors, finite, self.piece)
+            for name, one in gradients.items():
+                one.add(self._sums[name], factors, finite, self.piece)
 
     @abstractmethod
-    def shares(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, Share]:
-        """Gradients of all records in each trained parameter."""
+    def per_sample_gradients(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, PerSampleGradients]:
+        """Gradient of each record in each trained parameter, by name."""
 
 
-def chunk_size(bytes_at_once: int, numbers: int, most: int) -> int:
-    """Records in a chunk, for this many single-precision numbers per record."""
+def records_per_chunk(bytes_at_once: int, numbers: int, most: int) -> int:
+    """Number of records whose per-record gradients fit into memory at once."""
     return max(LEAST, min(bytes_at_once // (4 * max(1, numbers)), most))
 
 
-def which_finite(norms: torch.Tensor) -> torch.Tensor | None:
-    """Mask of finite norms; None if all are known to be finite. On an accelerator the mask is cheaper than asking."""
+def finite_mask(norms: torch.Tensor) -> torch.Tensor | None:
+    """Mask of finite gradient norms; None if all are known to be finite.
+
+    On an accelerator the mask is cheaper than asking.
+    """
     if norms.device.type == "cpu" and math.isfinite(norms.sum().item()):
         return None
     return torch.isfinite(norms)
 
 
 def clip_factors(norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor | None) -> torch.Tensor:
-    """Factors that clip gradients of these norms; 0 for an infinite or undefined norm (its gradient is dropped).
+    """Factors that clip per-record gradients of these norms to their bounds.
+
+    0 for an infinite or undefined norm: its gradient is dropped.
 
     Parameters
     ----------
@@ -131,15 +131,18 @@ def clip_factors(norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor
 
 
 class ParameterEntry(NamedTuple):
-    """Position of one parameter among the trained or the frozen ones."""
+    """Place of one parameter in the flat storage of a module."""
 
     is_trained: bool
     start: int
     shape: torch.Size
 
 
-class Layout:
-    """Position of each parameter of a module in flat storage: trained and frozen ones apart."""
+class ParameterLayout:
+    """Places of the parameters of a module in flat storage.
+
+    Trained and frozen ones lie apart.
+    """
 
     def __init__(self, module: nn.Module) -> None:
         self.entries: dict[str, ParameterEntry] = {}
@@ -151,7 +154,7 @@ class Layout:
         self.trained, self.frozen = sizes[True], sizes[False]
 
     def read(self, modules: Sequence[nn.Module], device: torch.device, trained: bool) -> torch.Tensor:
-        """Parameters of several modules of this layout, shape (len(modules), size), copied."""
+        """Copy the parameters of several modules into rows of flat storage."""
         # Always in single precision: the bound on rounding is for single precision.
         nothing, names = torch.empty(0, dtype=torch.float32, device=device), set(self.names(trained))
         rows = [
@@ -161,18 +164,18 @@ class Layout:
         return torch.stack([torch.cat([nothing, *flat]) for flat in rows])
 
     def write(self, row: torch.Tensor, module: nn.Module) -> None:
-        """Copy one row of trained parameters into a module."""
+        """Copy a row of flat trained parameters back into a module."""
         with torch.no_grad():
             for name, parameter in module.named_parameters():
                 if self.entries[name].is_trained:
                     parameter.copy_(self.view(name, row, row))
 
     def view(self, name: str, trained: torch.Tensor, frozen: torch.Tensor) -> torch.Tensor:
-        """One parameter inside flat storage of shape (..., size)."""
+        """View of one parameter inside of flat storage, in its own shape."""
         is_trained, start, shape = self.entries[name]
         flat = trained if is_trained else frozen
         return flat[..., start : start + shape.numel()].reshape(*flat.shape[:-1], *shape)
 
     def names(self, trained: bool) -> list[str]:
-        """Parameters of one kind, in order."""
+        """Names of the trained, or of the frozen, parameters in order."""
         return [name for name, entry in self.entries.items() if entry.is_trained is trained]

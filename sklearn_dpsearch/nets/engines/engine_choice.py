@@ -18,15 +18,15 @@ from torch import nn
 
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ..engines import linear, losses, operations
-from ..named_tensors import Inputs, each, name_of, tensors_of
+from ..named_tensors import Inputs, list_tensors, map_tensors, net_name
 from ..randomness import global_torch_seed
 from .base import Engine
-from .graph import Traced, trace
+from .graph import Traced, trace_module
 from .layered import LayeredEngine
 from .linear import LinearEngine
 from .operation_rules import NO_TOKENS, NotPerRecord
 from .per_sample import VmapEngine
-from .refused_modules import in_training, refuse
+from .refused_modules import in_training, refuse_module
 
 #: Assumption where a module, or a criterion, runs unknown code.
 TRUST = (
@@ -36,8 +36,8 @@ TRUST = (
 
 
 @dataclass(frozen=True)
-class Way:
-    """The way to train a module with a criterion.
+class EngineChoice:
+    """Engine for a module and a criterion, and what is taken on trust.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ class Way:
     assumptions: tuple[str, ...] = ()
 
 
-def choose(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: torch.Tensor) -> Way:
-    """Choose the fastest way that sums clipped gradients of single records.
+def choose_engine(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: torch.Tensor) -> EngineChoice:
+    """Choose the fastest engine that sums clipped gradients of single records.
 
     Parameters
     ----------
@@ -71,46 +71,48 @@ def choose(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: tor
     ValueError
         For outputs that do not fit the criterion.
     """
-    refuse(module)
-    refuse(criterion)
+    refuse_module(module)
+    refuse_module(criterion)
     device = next(module.parameters()).device
-    rows, labels = made_up(inputs, targets)
-    sequence = linear.structure(module) if isinstance(rows, torch.Tensor) and rows.dim() == 2 else None
-    rows = each(lambda values: values.to(device), rows)
-    outputs = outputs_of(in_training(module if sequence is not None else copy.deepcopy(module)), rows)
-    targets = labels_for(outputs, labels.to(device))
+    rows, labels = made_up_batch(inputs, targets)
+    sequence = linear.sequence_structure(module) if isinstance(rows, torch.Tensor) and rows.dim() == 2 else None
+    rows = map_tensors(lambda values: values.to(device), rows)
+    outputs = outputs_on_made_up(in_training(module if sequence is not None else copy.deepcopy(module)), rows)
+    targets = made_up_labels(outputs, labels.to(device))
     if outputs is not None:
-        losses.check_outputs(criterion, outputs)
-    known = outputs is not None and losses.sums_over_records(criterion, outputs, targets)
+        losses.check_criterion_outputs(criterion, outputs)
+    known = outputs is not None and losses.sums_one_loss_per_record(criterion, outputs, targets)
     if known and sequence is not None:
-        return Way(LinearEngine, (sequence, *_signature(criterion)))
-    traced, reason = _graph(module, rows, outputs)
+        return EngineChoice(LinearEngine, (sequence, *_criterion_signature(criterion)))
+    traced, reason = _checked_graph(module, rows, outputs)
     if not known or traced is None:
-        _check_on_made_up(reason, module, criterion, rows, targets)
-        return Way(VmapEngine, None, (TRUST.format(module=name_of(module), criterion=type(criterion).__name__),))
+        _check_vmap_on_made_up(reason, module, criterion, rows, targets)
+        return EngineChoice(
+            VmapEngine, None, (TRUST.format(module=net_name(module), criterion=type(criterion).__name__),)
+        )
     if traced.linear:
-        key = None if traced.random else (traced.signature, *_signature(criterion))
-        return Way(partial(LinearEngine, template=traced.runnable), key)
+        key = None if traced.random else (traced.signature, *_criterion_signature(criterion))
+        return EngineChoice(partial(LinearEngine, template=traced.runnable), key)
     if traced.layered:
-        return Way(partial(LayeredEngine, traced=traced))
-    return Way(partial(VmapEngine, template=traced.runnable, own_code=False))
+        return EngineChoice(partial(LayeredEngine, traced=traced))
+    return EngineChoice(partial(VmapEngine, template=traced.runnable, own_code=False))
 
 
-def _graph(module: nn.Module, rows: Inputs, outputs: torch.Tensor | None) -> tuple[Traced | None, str]:
-    """Graph of a module, or the reason why there is none."""
+def _checked_graph(module: nn.Module, rows: Inputs, outputs: torch.Tensor | None) -> tuple[Traced | None, str]:
+    """Graph of a module that computes what it does, or why there is none."""
     try:
         with global_torch_seed(0):
-            traced = trace(module, rows)
+            traced = trace_module(module, rows)
     except NotPerRecord as error:
         return None, str(error)
     # Code may differ from its graph, for example by its own gradient; then the graph is not used.
-    if outputs is None or not _computes_what_the_module_does(traced, module, rows):
+    if outputs is None or not _graph_agrees_with_module(traced, module, rows):
         return None, "forward computes something else than its graph"
     return traced, "the loss is not one that is known"
 
 
-def outputs_of(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
-    """Outputs on made-up records; None if the module does not take them as a batch."""
+def outputs_on_made_up(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
+    """Outputs of a module on made-up records; None if it refuses them."""
     try:
         with torch.no_grad(), global_torch_seed(0):
             outputs = module(rows)
@@ -119,21 +121,30 @@ def outputs_of(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
     return outputs if isinstance(outputs, torch.Tensor) else None
 
 
-def _signature(criterion: nn.Module) -> tuple[Hashable, ...]:
-    """Type, attributes and weights of a known criterion, and of one inside of it."""
-    kinds = map(operations.signature_of, criterion.modules())
+def _criterion_signature(criterion: nn.Module) -> tuple[Hashable, ...]:
+    """Type, attributes and weights of a criterion, to compare nets of a stack."""
+    kinds = map(operations.layer_signature, criterion.modules())
     return (*kinds, *(weights.detach().cpu().numpy().tobytes() for weights in criterion.buffers()))
 
 
-def separate(module: nn.Module) -> nn.Module:
-    """Copy with the same parameters: all that its ``forward`` keeps or changes is lost with the copy."""
+def copy_with_same_parameters(module: nn.Module) -> nn.Module:
+    """Copy of a module that shares its parameters, and nothing else.
+
+    What ``forward`` keeps or changes is lost with the copy.
+    """
     memo: dict[int, object] = {id(p): p for p in module.parameters()}
     return copy.deepcopy(module, memo)
 
 
-def _computes_what_the_module_does(traced: Traced, module: nn.Module, rows: Inputs) -> bool:
-    """Return whether outputs and gradients of graph and module agree: a function may have its own gradient."""
-    graph, own = (_outputs_and_slopes(runnable, rows) for runnable in (traced.runnable, in_training(separate(module))))
+def _graph_agrees_with_module(traced: Traced, module: nn.Module, rows: Inputs) -> bool:
+    """Return whether a traced graph has the outputs and gradients of its module.
+
+    A function may have a gradient of its own.
+    """
+    graph, own = (
+        _outputs_and_gradients(runnable, rows)
+        for runnable in (traced.runnable, in_training(copy_with_same_parameters(module)))
+    )
     return graph.keys() == own.keys() and all(
         graph[name].shape == own[name].shape
         and torch.allclose(graph[name], own[name], rtol=1e-3, atol=1e-5, equal_nan=True)
@@ -141,8 +152,8 @@ def _computes_what_the_module_does(traced: Traced, module: nn.Module, rows: Inpu
     )
 
 
-def _outputs_and_slopes(module: nn.Module, rows: Inputs) -> dict[str, torch.Tensor]:
-    """Outputs, and gradients of their weighted sum in the relevant parameters, by name."""
+def _outputs_and_gradients(module: nn.Module, rows: Inputs) -> dict[str, torch.Tensor]:
+    """Outputs of a module, and gradients of their weighted sum by parameter."""
     with global_torch_seed(0):
         outputs = module(rows)
     found = {"": outputs.detach()}
@@ -154,20 +165,20 @@ def _outputs_and_slopes(module: nn.Module, rows: Inputs) -> dict[str, torch.Tens
     return found
 
 
-def _check_on_made_up(
+def _check_vmap_on_made_up(
     reason: str, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
 ) -> None:
-    """Try the third way on a made-up record, and compare code on a batch with code on its records."""
+    """Try vmap on a made-up record, and compare a batch with its records."""
     device = next(module.parameters()).device
     engine = VmapEngine(module, criterion, device)
     trained, frozen = (engine.layout.read([module], device, flag) for flag in (True, False))
     engine.bind(trained, frozen, torch.zeros_like(trained, dtype=torch.float64))
     try:
         with global_torch_seed(0):
-            engine.shares(each(lambda values: values[:1], rows), targets[:1])
+            engine.per_sample_gradients(map_tensors(lambda values: values[:1], rows), targets[:1])
     except Exception as error:
-        raise _refused(reason, module, criterion, error) from None
-    check_same_on_batches(module, criterion, rows, targets)
+        raise _refusal(reason, module, criterion, error) from None
+    check_batch_is_sum_of_records(module, criterion, rows, targets)
 
 
 #: Error text of PyTorch under ``vmap`` ↦ its meaning for a module.
@@ -184,12 +195,12 @@ MEANINGS = {
 }
 
 
-def _refused(reason: str, module: nn.Module, criterion: nn.Module, error: Exception) -> PrivacyError:
+def _refusal(reason: str, module: nn.Module, criterion: nn.Module, error: Exception) -> PrivacyError:
     if isinstance(error, LeakingEstimatorError):
         return error
     if NO_TOKENS in reason:
         return PrivacyError(
-            f"Found numbers that are not whole for an embedding of {name_of(module)}; embeddings need whole numbers, "
+            f"Found numbers that are not whole for an embedding of {net_name(module)}; embeddings need whole numbers, "
             "from 0 to num_embeddings - 1. Give tokens of a whole type: X.astype('int64')."
         )
     said = str(error).strip().splitlines()[0][:200].rstrip(".") if str(error).strip() else type(error).__name__
@@ -199,7 +210,7 @@ def _refused(reason: str, module: nn.Module, criterion: nn.Module, error: Except
             "F.one_hot, which looks at values (the same is x.unsqueeze(-1) == self.numbers, a buffer torch.arange(10))"
         )
     return LeakingEstimatorError(
-        f"Found {name_of(module)} with {type(criterion).__name__}, which cannot be shown to act on each record alone. "
+        f"Found {net_name(module)} with {type(criterion).__name__}, which cannot be shown to act on each record alone. "
         f"As a graph: {reason}. One record at a time (torch.func.vmap): {meant}. Needed: outputs and a loss that are "
         "computed from each record alone, without branches on values, .item() or NumPy. Use torch.where in place of "
         "if, x.shape[0] in place of len(x), constants known in advance in place of statistics of a batch, and layers "
@@ -216,17 +227,20 @@ ROWS = 8
 TOLERANCE = 1e-4
 
 
-def made_up(inputs: Inputs, targets: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
-    """Make public records of the same shape and kind: a few ordinary ones, one large."""
+def made_up_batch(inputs: Inputs, targets: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+    """Made-up records and targets with the shapes and kinds of real ones.
+
+    A few are ordinary, one is large.
+    """
     rng = torch.Generator().manual_seed(0)  # public, and the same every time
-    rows, labels = each(lambda values: _drawn_like(values, rng), inputs), _drawn_like(targets, rng)
-    for row in tensors_of(rows):
+    rows, labels = map_tensors(lambda values: _made_up_tensor(values, rng), inputs), _made_up_tensor(targets, rng)
+    for row in list_tensors(rows):
         if row.is_floating_point():
             row[-1] *= 50
     return rows, labels
 
 
-def _drawn_like(values: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
+def _made_up_tensor(values: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
     shape = (ROWS, *values.shape[1:])
     if values.is_floating_point():
         return torch.randn(shape, generator=rng).to(values.dtype)
@@ -234,15 +248,15 @@ def _drawn_like(values: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
     return torch.randint(0, 2, shape, generator=rng).to(values.dtype)
 
 
-def labels_for(outputs: torch.Tensor | None, labels: torch.Tensor) -> torch.Tensor:
-    """Made-up labels, from the first to the last class if the net has an output for each."""
+def made_up_labels(outputs: torch.Tensor | None, labels: torch.Tensor) -> torch.Tensor:
+    """Made-up labels that reach from the first class to the last."""
     if outputs is None or outputs.dim() != 2 or outputs.shape[1] <= 2 or labels.is_floating_point() or labels.dim() > 1:
         return labels
     return torch.linspace(0, outputs.shape[1] - 1, ROWS, device=labels.device).round().to(labels.dtype)
 
 
-def check_same_on_batches(module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor) -> None:
-    """Raise if code means something else on a batch than on each of its records.
+def check_batch_is_sum_of_records(module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor) -> None:
+    """Raise if a module means something else on a batch than on its records.
 
     Training runs it on one record at a time, where ``x - x.mean(0)`` is zero: private, but another net than the one
     written. Modules that draw random numbers, or count their calls, are not compared.
@@ -264,14 +278,14 @@ def check_same_on_batches(module: nn.Module, criterion: nn.Module, rows: Inputs,
 
     def loss_of(part: slice, seed: int) -> torch.Tensor:
         with torch.no_grad(), global_torch_seed(seed):
-            return loss(probed(each(lambda values: values[part], rows)), targets[part]).double().sum()
+            return loss(probed(map_tensors(lambda values: values[part], rows)), targets[part]).double().sum()
 
     every, ordinary = slice(None), slice(0, -1)
     try:
         if len({loss_of(every, seed).item() for seed in (0, 1, 1)}) > 1:
             return
         with torch.no_grad(), global_torch_seed(0):
-            equal = probed(each(lambda values: values[torch.zeros(ROWS, dtype=torch.long)], rows))
+            equal = probed(map_tensors(lambda values: values[torch.zeros(ROWS, dtype=torch.long)], rows))
         # Numbers may be drawn by place, from another generator.
         if not torch.allclose(equal, equal[:1].expand_as(equal), rtol=TOLERANCE, atol=1e-6, equal_nan=True):
             return
@@ -282,7 +296,7 @@ def check_same_on_batches(module: nn.Module, criterion: nn.Module, rows: Inputs,
         return
     if not any(bool(one.isfinite()) for one in single):
         raise LeakingEstimatorError(
-            f"{name_of(module)} with {type(criterion).__name__} has no finite loss on any made-up record by itself: "
+            f"{net_name(module)} with {type(criterion).__name__} has no finite loss on any made-up record by itself: "
             "such records contribute nothing, and noise alone would be trained. A standard deviation over a batch of "
             "one record is not a number, for example. Compute outputs from each record alone."
         )
@@ -292,7 +306,7 @@ def check_same_on_batches(module: nn.Module, criterion: nn.Module, rows: Inputs,
         comparable = bool(total.isfinite()) and bool(together.isfinite())
         if comparable and not any(bool((together - one).abs() <= limit) for one, limit in sums):
             raise LeakingEstimatorError(
-                f"The loss of {name_of(module)} with {type(criterion).__name__} on several records is neither the sum "
+                f"The loss of {net_name(module)} with {type(criterion).__name__} on several records is neither the sum "
                 "nor the mean of the losses on each: something couples them (a mean over the batch, a weighted mean in "
                 "the loss, batch statistics). Compute each record's output and loss from that record alone, and sum "
                 'the losses (reduction="sum").'

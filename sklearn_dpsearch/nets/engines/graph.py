@@ -20,12 +20,12 @@ from ..engines import layer_gradients, operations
 from ..engines import operation_rules as rules
 from ..named_tensors import Inputs
 from .operation_rules import Constant, Kind, Named, NotPerRecord, Rows, Several, Turned
-from .refused_modules import altered, in_training
+from .refused_modules import in_training, is_altered
 
 
 @dataclass(frozen=True)
 class Traced:
-    """A module as a graph of known operations.
+    """Module as a torch.fx graph of operations that keep records apart.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class Traced:
     signature: tuple[Any, ...]
 
 
-def trace(module: nn.Module, rows: Inputs) -> Traced:
-    """Record the graph of a module in training, and check every operation.
+def trace_module(module: nn.Module, rows: Inputs) -> Traced:
+    """Record the torch.fx graph of a module, and check every operation.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ def trace(module: nn.Module, rows: Inputs) -> Traced:
     NotPerRecord
         With the first operation that may mix records, or the reason why there is no graph.
     """
-    graph = _recorded(module)
-    copied = _copy(module)
+    graph = _record_graph(module)
+    copied = _training_copy(module)
     # In place, a layer could change the input of another operation; the result is equal without.
     for layer in copied.modules():
         if getattr(layer, "inplace", False) is True:
@@ -77,26 +77,33 @@ def trace(module: nn.Module, rows: Inputs) -> Traced:
         if node.op == "call_method" and node.target == "view":
             node.target = "reshape"
     runnable = fx.GraphModule(copied, graph)
-    checker = _Checker(runnable)
+    checker = _OperationChecker(runnable)
     with torch.no_grad():
         checker.run(rows)
     kinds = checker.kinds
     layers = {node: runnable.get_submodule(node.target) for node in graph.nodes if node.op == "call_module"}
-    random = any(operations.is_random(node.target, layers.get(node)) for node in graph.nodes if "call" in node.op)
+    random = any(operations.is_random_op(node.target, layers.get(node)) for node in graph.nodes if "call" in node.op)
     used = {node: layer for node, layer in layers.items() if any(True for _ in layer.parameters())}
-    apart = _is_apart(runnable, list(used.values()))
-    linear = apart and all(type(layer) is nn.Linear and len(_shape(node, kinds)) == 2 for node, layer in used.items())
-    layered = apart and all(
-        type(layer) in layer_gradients.RULES and _shape(node, kinds) for node, layer in used.items()
+    apart = _own_all_parameters(runnable, list(used.values()))
+    linear = apart and all(
+        type(layer) is nn.Linear and len(_input_shape(node, kinds)) == 2 for node, layer in used.items()
     )
-    return Traced(runnable, linear, layered, _numbers(used, kinds), random, _signature(runnable, layers))
+    layered = apart and all(
+        type(layer) in layer_gradients.RULES and _input_shape(node, kinds) for node, layer in used.items()
+    )
+    return Traced(
+        runnable, linear, layered, _values_per_record(used, kinds), random, _graph_signature(runnable, layers)
+    )
 
 
 # --- recording -----------------------------------------------------------------------------------------------------
 
 
-class _Recorder(fx.Tracer):
-    """fx's bookkeeping without its interception of calls, which patches PyTorch for all threads."""
+class _OperationRecorder(fx.Tracer):
+    """Tracer of torch.fx that does not patch PyTorch for all threads.
+
+    It has fx's bookkeeping without its interception of calls.
+    """
 
     def __init__(self, root: nn.Module) -> None:
         super().__init__()
@@ -115,13 +122,13 @@ class _Recorder(fx.Tracer):
         return found
 
 
-def _recorded(module: nn.Module) -> fx.Graph:
-    """The graph, from a copy without the values of parameters."""
-    root = _copy(module, empty=True)
-    recorder = _Recorder(root)
+def _record_graph(module: nn.Module) -> fx.Graph:
+    """Record the operations of a module without values of its parameters."""
+    root = _training_copy(module, empty=True)
+    recorder = _OperationRecorder(root)
     for name, layer in root.named_modules():
-        if name and type(layer) in operations.LAYERS and not altered(layer):
-            vars(layer)["forward"] = _stand_in(recorder, name)
+        if name and type(layer) in operations.LAYERS and not is_altered(layer):
+            vars(layer)["forward"] = _layer_stand_in(recorder, name)
     records = recorder.create_proxy("placeholder", "records", (), {})
     try:
         result = root(records)
@@ -131,31 +138,34 @@ def _recorded(module: nn.Module) -> fx.Graph:
     except Exception as error:
         if "'len' is not supported" in str(error):
             raise NotPerRecord("len of a tensor (x.shape[0] is the same, and can be recorded)") from None
-        raise NotPerRecord(f"forward cannot be recorded without data ({_first_line(error)})") from None
+        raise NotPerRecord(f"forward cannot be recorded without data ({_error_summary(error)})") from None
     return recorder.graph
 
 
-def _stand_in(recorder: _Recorder, name: str) -> Any:
+def _layer_stand_in(recorder: _OperationRecorder, name: str) -> Any:
     return lambda *args, **kwargs: recorder.create_proxy("call_module", name, args, kwargs)
 
 
-def _copy(module: nn.Module, empty: bool = False) -> nn.Module:
-    """Copy in training mode; ``empty``: without parameter values that forward could read."""
+def _training_copy(module: nn.Module, empty: bool = False) -> nn.Module:
+    """Copy of a module in training mode, for tracing.
+
+    ``empty``: without values of parameters that ``forward`` could read.
+    """
     memo: dict[int, Any] = {}
     if empty:
         memo = {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in module.parameters()}
     return in_training(copy.deepcopy(module, memo))
 
 
-def _first_line(error: Exception) -> str:
+def _error_summary(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no text'}"[:200]
 
 
 # --- checking ------------------------------------------------------------------------------------------------------
 
 
-class _Checker(fx.Interpreter):
-    """Run of a graph on made-up records, each operation after its rule.
+class _OperationChecker(fx.Interpreter):
+    """Run of a traced graph on made-up records that checks each operation.
 
     The run gives the shapes that later rules need. It proves nothing about privacy.
 
@@ -171,18 +181,23 @@ class _Checker(fx.Interpreter):
         self.extra_traceback = False  # errors say what is needed
 
     def run_node(self, n: fx.Node) -> Any:
-        """Result of an operation that its rule accepts."""
-        kind = _asked(self.module, n, self.kinds)
+        """Check one operation of a traced graph by its rule, and run it."""
+        kind = _kind_by_rule(self.module, n, self.kinds)
         try:
             found = super().run_node(n)
         except Exception as error:
-            raise NotPerRecord(f"{_text(self.module, n)} fails on made-up records ({_first_line(error)})") from None
-        self.kinds[n] = _kind(n, found) if kind is None else kind
+            raise NotPerRecord(
+                f"{_op_name(self.module, n)} fails on made-up records ({_error_summary(error)})"
+            ) from None
+        self.kinds[n] = _kind_of_result(n, found) if kind is None else kind
         return found
 
 
-def _asked(runnable: fx.GraphModule, node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> Kind | None:
-    """Apply the rule of an operation; return the kind of its result, or None for tensors of records."""
+def _kind_by_rule(runnable: fx.GraphModule, node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> Kind | None:
+    """Apply the rule of a traced operation; return the kind of its result.
+
+    None stands for tensors of records.
+    """
     args, kwargs = fx.map_arg((node.args, node.kwargs), kinds.__getitem__)
     kind: Kind | None = None
     try:
@@ -190,29 +205,29 @@ def _asked(runnable: fx.GraphModule, node: fx.Node, kinds: Mapping[fx.Node, Kind
             layer = runnable.get_submodule(node.target)
             kind = operations.LAYERS[type(layer)](layer, *args, **kwargs)
         elif node.op == "call_method":
-            kind = _rule(operations.METHODS, node.target)(*args, **kwargs)
+            kind = _operation_rule(operations.METHODS, node.target)(*args, **kwargs)
         elif node.target in operations.NUMBERS and all(type(number) in (int, float) for number in args):
             kind = node.target(*args)  # of parts of a shape, say, which are the same in every batch
         elif node.op == "call_function":
-            kind = _rule(operations.FUNCTIONS, node.target)(*args, **kwargs)
+            kind = _operation_rule(operations.FUNCTIONS, node.target)(*args, **kwargs)
         elif node.op == "output":
             rules.needs(isinstance(args[0], Rows), "a result that is not one tensor of records")
     except NotPerRecord as error:
-        raise NotPerRecord(f"{_text(runnable, node)}: {error}") from None
+        raise NotPerRecord(f"{_op_name(runnable, node)}: {error}") from None
     except TypeError:
-        raise NotPerRecord(f"{_text(runnable, node)}: arguments that are not known") from None
+        raise NotPerRecord(f"{_op_name(runnable, node)}: arguments that are not known") from None
     return kind
 
 
-def _rule(table: Mapping[Any, rules.OperationRule], target: object) -> rules.OperationRule:
+def _operation_rule(table: Mapping[Any, rules.OperationRule], target: object) -> rules.OperationRule:
     rule = table.get(target)
     if rule is None:
         raise NotPerRecord("an operation that is not known to act on each record alone")
     return rule
 
 
-def _kind(node: fx.Node, value: object) -> Rows | Constant | Several | Named:
-    """Kind of a result by its inputs: tensors of records, or constants."""
+def _kind_of_result(node: fx.Node, value: object) -> Rows | Constant | Several | Named:
+    """Kind of an operation's result, tensors of records or constants, by its inputs."""
     if node.op == "placeholder" and isinstance(value, dict):
         return Named({name: Rows(part.shape, not part.is_floating_point()) for name, part in value.items()})
     if node.op == "get_attr" and isinstance(value, torch.Tensor):
@@ -220,12 +235,12 @@ def _kind(node: fx.Node, value: object) -> Rows | Constant | Several | Named:
     if isinstance(value, torch.Tensor):
         return Rows(value.shape, not value.is_floating_point())
     if isinstance(value, (tuple, list)):
-        return Several(tuple(_kind(node, part) for part in value))
+        return Several(tuple(_kind_of_result(node, part) for part in value))
     raise NotPerRecord(f"{node.format_node()}: a result that is no tensor")
 
 
-def _text(runnable: fx.GraphModule, node: fx.Node) -> str:
-    """Name of an operation as a user would search for it."""
+def _op_name(runnable: fx.GraphModule, node: fx.Node) -> str:
+    """Name of a traced operation as a user would search for it."""
     if node.op == "call_module":
         return f"layer {str(node.target)!r} ({type(runnable.get_submodule(str(node.target))).__name__})"
     if node.op == "call_method":
@@ -236,21 +251,24 @@ def _text(runnable: fx.GraphModule, node: fx.Node) -> str:
 # --- facts ---------------------------------------------------------------------------------------------------------
 
 
-def _shape(node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> torch.Size:
-    """Shape of a layer's input, a tensor of records, with these first; empty for calls with anything by name."""
+def _input_shape(node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> torch.Size:
+    """Shape of a traced layer's input, records first; empty for other inputs."""
     given = kinds.get(node.args[0]) if node.args and not node.kwargs else None
     given = given.rows if isinstance(given, Turned) else given
     return given.shape if isinstance(given, Rows) else torch.Size()
 
 
-def _numbers(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -> int:
-    """Number of values per record: results of all operations, their slopes, and the gradients that are formed."""
+def _values_per_record(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -> int:
+    """Number of values per record that passes through a traced graph keep.
+
+    Results of all operations, the gradients in them, and per-record gradients that are formed.
+    """
     passed: int = sum(math.prod(kind.shape[1:]) for kind in kinds.values() if isinstance(kind, Rows))
-    return 2 * passed + sum(_numbers_formed(layer, _shape(node, kinds)) for node, layer in used.items())
+    return 2 * passed + sum(_gradient_values(layer, _input_shape(node, kinds)) for node, layer in used.items())
 
 
-def _numbers_formed(layer: nn.Module, shape: torch.Size) -> int:
-    """Number of values in the gradients of one record that a layer's rule forms, and in the steps of a sequence."""
+def _gradient_values(layer: nn.Module, shape: torch.Size) -> int:
+    """Number of values that a layer's rule keeps for one record's gradient."""
     if type(layer) is nn.Embedding or (type(layer) is nn.Linear and len(shape) == 2):
         return 0  # rows of its own words; or two vectors, whose product is never formed
     formed: int = sum(p.numel() for p in layer.parameters() if p.requires_grad)
@@ -260,8 +278,8 @@ def _numbers_formed(layer: nn.Module, shape: torch.Size) -> int:
     return formed
 
 
-def _is_apart(runnable: fx.GraphModule, used: list[nn.Module]) -> bool:
-    """Return whether all parameters lie in these layers, each called once, without sharing."""
+def _own_all_parameters(runnable: fx.GraphModule, used: list[nn.Module]) -> bool:
+    """Return whether these layers own all parameters, each called once, without sharing."""
     once = len({id(layer) for layer in used}) == len(used) > 0
     own = [id(p) for layer in used for _, p in layer.named_parameters(remove_duplicate=False)]
     parameters = dict(runnable.named_parameters())
@@ -270,9 +288,12 @@ def _is_apart(runnable: fx.GraphModule, used: list[nn.Module]) -> bool:
     return once and apart and inside and all(p.dtype is torch.float32 for p in parameters.values())
 
 
-def _signature(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module]) -> tuple[Any, ...]:
-    """Signature of a graph: operations with constants, attributes of layers, shapes, flags and buffers."""
-    own = [(layer.extra_repr(), operations.signature_of(layer)) for layer in layers.values()]
+def _graph_signature(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module]) -> tuple[Any, ...]:
+    """Signature of a traced graph without the values of its parameters.
+
+    Operations with constants, attributes of layers, shapes, flags and buffers.
+    """
+    own = [(layer.extra_repr(), operations.layer_signature(layer)) for layer in layers.values()]
     parameters = [(name, tuple(p.shape), p.requires_grad) for name, p in runnable.named_parameters()]
     buffers = [(name, buffer.detach().cpu().numpy().tobytes()) for name, buffer in runnable.named_buffers()]
     return (str(runnable.graph), tuple(own), tuple(parameters), tuple(buffers))

@@ -1,7 +1,8 @@
-"""Contributions of each record to the gradient of a layer: a rule for each kind of layer, and sums of shares.
+"""Contributions of each record to the gradient of a layer: a rule for each kind of layer, and clipped sums.
 
-A share computes the squared norm of each record's part, and adds the parts, each times a factor. Norm and sum use the
-same vector: a sum over places or words is rounded before its norm is taken, and cannot get longer afterwards.
+Per-sample gradients compute the squared norm of each record's part, and add the parts, each times a factor. Norm and
+sum use the same vector: a sum over places or words is rounded before its norm is taken, and cannot get longer
+afterwards.
 """
 
 from __future__ import annotations
@@ -15,40 +16,47 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .rounding import add_products, norms_of
+from .rounding import add_products, row_norms
 
 Convolution: TypeAlias = nn.Conv1d | nn.Conv2d | nn.Conv3d
-#: (layer, its inputs, slopes of the loss in its outputs) ↦ shares of the parameters, by name.
-LayerRule = Callable[[Any, torch.Tensor, torch.Tensor], "dict[str, Share]"]
+#: (layer, its inputs, gradient of the loss in its outputs) ↦ per-record gradients of the parameters, by name.
+LayerRule = Callable[[Any, torch.Tensor, torch.Tensor], "LayerGradients"]
 
 
-class Share(ABC):
+class PerSampleGradients(ABC):
     """The gradients of B records in one parameter."""
 
     @abstractmethod
     def squares(self) -> torch.Tensor:
-        """Squared norms in double precision, shape (B,)."""
+        """Squared norms of the records' gradients, in double precision, shape (B,)."""
 
     @abstractmethod
     def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
-        """Add the sum of factor · gradient over the kept records to the parameter's sums."""
+        """Add the sum of the records' gradients, each times its factor."""
 
 
-class Dense(Share):
-    """Gradients in full, shape (B, ...)."""
+#: Gradients of the parameters of a layer, by their names.
+LayerGradients: TypeAlias = dict[str, PerSampleGradients]
+
+
+class DenseGradients(PerSampleGradients):
+    """Gradients of B records in full, shape (B, ...)."""
 
     def __init__(self, gradients: torch.Tensor) -> None:
         self.gradients = gradients.reshape(len(gradients), -1)
 
     def squares(self) -> torch.Tensor:
-        return norms_of([self.gradients])[0].square()
+        return row_norms([self.gradients])[0].square()
 
     def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
-        add_products(sums.view(1, 1, -1), factors[None, :, None], _cleared(self.gradients, kept)[None], piece)
+        add_products(sums.view(1, 1, -1), factors[None, :, None], _without_dropped(self.gradients, kept)[None], piece)
 
 
-class ChannelsLast(Dense):
-    """Gradients of a convolution, shape (B, outputs, *window, inputs): channels last; PyTorch has them second."""
+class ConvolutionGradients(DenseGradients):
+    """Gradients of B records in the weight of a convolution, channels last.
+
+    Shape (B, outputs, *window, inputs); PyTorch has channels second.
+    """
 
     def __init__(self, gradients: torch.Tensor) -> None:
         super().__init__(gradients)
@@ -60,79 +68,91 @@ class ChannelsLast(Dense):
         sums.add_(turned.movedim(-1, 1))
 
 
-class Outer(Share):
-    """Gradients δ⊗a, never formed: slopes of shape (B, p), inputs of shape (B, q)."""
+class OuterProducts(PerSampleGradients):
+    """Gradients of B records as outer products δ⊗a that are never formed.
 
-    def __init__(self, slopes: torch.Tensor, inputs: torch.Tensor) -> None:
-        self.slopes, self.inputs = slopes, inputs
+    δ has the shape (B, p), a the shape (B, q).
+    """
+
+    def __init__(self, grad_outputs: torch.Tensor, inputs: torch.Tensor) -> None:
+        self.grad_outputs, self.inputs = grad_outputs, inputs
 
     def squares(self) -> torch.Tensor:
-        return norms_of([self.slopes])[0].mul_(norms_of([self.inputs])[0]).square()
+        return row_norms([self.grad_outputs])[0].mul_(row_norms([self.inputs])[0]).square()
 
     def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
-        slopes, inputs = _cleared(self.slopes, kept) * factors[:, None], _cleared(self.inputs, kept)
-        add_products(sums[None], slopes[None], inputs[None], piece)
+        grad_outputs = _without_dropped(self.grad_outputs, kept) * factors[:, None]
+        add_products(sums[None], grad_outputs[None], _without_dropped(self.inputs, kept)[None], piece)
 
 
-class OfWords(Share):
-    """Gradients of a table of words: zero but for the rows of a record's own words.
+class EmbeddingGradients(PerSampleGradients):
+    """Gradients of B records in an embedding: rows of their own words.
 
     Parameters
     ----------
     words : tensor of shape (B, T), integers
-    slopes : tensor of shape (B, T, size)
+    grad_outputs : tensor of shape (B, T, size)
     number : int
         Rows of the table.
     """
 
-    def __init__(self, words: torch.Tensor, slopes: torch.Tensor, number: int) -> None:
+    def __init__(self, words: torch.Tensor, grad_outputs: torch.Tensor, number: int) -> None:
         self.number = number
         owners = torch.arange(len(words), device=words.device).unsqueeze(1).expand_as(words)
-        # A word that occurs twice in a record has one row: its slopes are added before the norm.
+        # A word that occurs twice in a record has one row: its gradients are added before the norm.
         pairs, places = torch.unique(owners * number + words, return_inverse=True)
-        self.rows = slopes.new_zeros(len(pairs), slopes.shape[-1])
-        self.rows.index_add_(0, places.reshape(-1), slopes.reshape(-1, slopes.shape[-1]))
+        self.rows = grad_outputs.new_zeros(len(pairs), grad_outputs.shape[-1])
+        self.rows.index_add_(0, places.reshape(-1), grad_outputs.reshape(-1, grad_outputs.shape[-1]))
         self.owners, self.words, self.records = pairs // number, pairs % number, len(words)
 
     def squares(self) -> torch.Tensor:
-        each = norms_of([self.rows])[0].square()
+        each = row_norms([self.rows])[0].square()
         return each.new_zeros(self.records).index_add_(0, self.owners, each)
 
     def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
-        rows = _cleared(self.rows, None if kept is None else kept[self.owners])
+        rows = _without_dropped(self.rows, None if kept is None else kept[self.owners])
         sums.index_add_(0, self.words, rows.double() * factors[self.owners, None])  # in double precision, any order
 
 
-def _cleared(rows: torch.Tensor, kept: torch.Tensor | None) -> torch.Tensor:
-    """Set dropped records to zero: a factor of 0 is not enough, because 0·∞ is not a number."""
+def _without_dropped(rows: torch.Tensor, kept: torch.Tensor | None) -> torch.Tensor:
+    """Set the gradients of dropped records to zero.
+
+    A factor of 0 is not enough, because 0·∞ is not a number.
+    """
     return rows if kept is None else torch.where(kept.unsqueeze(-1), rows, 0.0)
 
 
 # --- layers ----------------------------------------------------------------------------------------------------------
 
 
-def _linear(layer: nn.Module, inputs: torch.Tensor, slopes: torch.Tensor) -> dict[str, Share]:
+def _linear_gradients(layer: nn.Module, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
     if inputs.dim() == 2:
-        return {"weight": Outer(slopes, inputs), "bias": Dense(slopes)}
-    inputs, slopes = inputs.flatten(1, -2), slopes.flatten(1, -2)
-    return {"weight": Dense(torch.bmm(slopes.mT, inputs)), "bias": Dense(slopes.sum(1))}
+        return {"weight": OuterProducts(grad_outputs, inputs), "bias": DenseGradients(grad_outputs)}
+    inputs, grad_outputs = inputs.flatten(1, -2), grad_outputs.flatten(1, -2)
+    return {"weight": DenseGradients(torch.bmm(grad_outputs.mT, inputs)), "bias": DenseGradients(grad_outputs.sum(1))}
 
 
-def _recurrent(layer: nn.RNNBase, inputs: torch.Tensor, slopes: torch.Tensor) -> dict[str, Share]:
-    """Shares of one affine map, with the steps in the first dimension of inputs and slopes."""
-    return _linear(layer, inputs.transpose(0, 1), slopes.transpose(0, 1))
+def _recurrent_gradients(layer: nn.RNNBase, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
+    """Per-record gradients of one affine map in a recurrent layer.
+
+    The steps are in the first dimension of inputs and grad_outputs.
+    """
+    return _linear_gradients(layer, inputs.transpose(0, 1), grad_outputs.transpose(0, 1))
 
 
-def _convolution(layer: Convolution, inputs: torch.Tensor, slopes: torch.Tensor) -> dict[str, Share]:
-    windows = _windows(layer, inputs, slopes.shape[2:])  # (B · groups, places, numbers in a window)
-    places = slopes.flatten(2).reshape(len(windows), -1, windows.shape[1])
+def _convolution_gradients(layer: Convolution, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
+    windows = _convolution_windows(layer, inputs, grad_outputs.shape[2:])  # (B · groups, places, numbers in a window)
+    places = grad_outputs.flatten(2).reshape(len(windows), -1, windows.shape[1])
     gradients = torch.bmm(places, windows).view(len(inputs), layer.out_channels, *layer.kernel_size, -1)
-    return {"weight": ChannelsLast(gradients), "bias": Dense(slopes.flatten(2).sum(2))}
+    return {"weight": ConvolutionGradients(gradients), "bias": DenseGradients(grad_outputs.flatten(2).sum(2))}
 
 
-def _windows(layer: Convolution, inputs: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-    """Input of a convolution at each place; channels come last, so that whole lines are copied."""
-    padding = _padding(layer)
+def _convolution_windows(layer: Convolution, inputs: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
+    """Windows of a convolution's input at each place.
+
+    Channels come last, so that whole lines are copied.
+    """
+    padding = _convolution_padding(layer)
     if any(padding):
         inputs = F.pad(inputs, padding, mode="constant" if layer.padding_mode == "zeros" else layer.padding_mode)
     images = inputs.movedim(1, -1).contiguous().unflatten(-1, (layer.groups, -1))
@@ -144,8 +164,8 @@ def _windows(layer: Convolution, inputs: torch.Tensor, places: Sequence[int]) ->
     return seen.reshape(len(inputs) * layer.groups, math.prod(places), -1)
 
 
-def _padding(layer: Convolution) -> list[int]:
-    """Padding before and after each dimension, the last dimension first."""
+def _convolution_padding(layer: Convolution) -> list[int]:
+    """Padding of a convolution before and after each dimension, the last first."""
     if layer.padding == "valid":
         return [0] * (2 * len(layer.kernel_size))
     if layer.padding == "same":
@@ -154,39 +174,43 @@ def _padding(layer: Convolution) -> list[int]:
     return [size for size in reversed(layer.padding) for _ in range(2)]
 
 
-def _embedding(layer: nn.Embedding, inputs: torch.Tensor, slopes: torch.Tensor) -> dict[str, Share]:
-    words, slopes = inputs.reshape(len(inputs), -1), slopes.reshape(len(inputs), -1, layer.embedding_dim)
+def _embedding_gradients(layer: nn.Embedding, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
+    words, grad_outputs = inputs.reshape(len(inputs), -1), grad_outputs.reshape(len(inputs), -1, layer.embedding_dim)
     if layer.padding_idx is not None:
-        slopes = torch.where((words == layer.padding_idx).unsqueeze(-1), 0.0, slopes)
-    return {"weight": OfWords(words, slopes, layer.num_embeddings)}
+        grad_outputs = torch.where((words == layer.padding_idx).unsqueeze(-1), 0.0, grad_outputs)
+    return {"weight": EmbeddingGradients(words, grad_outputs, layer.num_embeddings)}
 
 
-def _layer_norm(layer: nn.LayerNorm, inputs: torch.Tensor, slopes: torch.Tensor) -> dict[str, Share]:
+def _layer_norm_gradients(layer: nn.LayerNorm, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
     scaled = F.layer_norm(inputs, layer.normalized_shape, eps=layer.eps)
     size = math.prod(layer.normalized_shape)
-    return _of_scales(scaled.reshape(len(inputs), -1, size), slopes.reshape(len(inputs), -1, size), 1)
+    scaled, grad_outputs = (rows.reshape(len(inputs), -1, size) for rows in (scaled, grad_outputs))
+    return _scale_and_shift_gradients(scaled, grad_outputs, 1)
 
 
-def _group_norm(layer: nn.GroupNorm, inputs: torch.Tensor, slopes: torch.Tensor) -> dict[str, Share]:
+def _group_norm_gradients(layer: nn.GroupNorm, inputs: torch.Tensor, grad_outputs: torch.Tensor) -> LayerGradients:
     scaled = F.group_norm(inputs, layer.num_groups, eps=layer.eps)
-    return _of_scales(scaled.unsqueeze(-1).flatten(2), slopes.unsqueeze(-1).flatten(2), 2)
+    return _scale_and_shift_gradients(scaled.unsqueeze(-1).flatten(2), grad_outputs.unsqueeze(-1).flatten(2), 2)
 
 
-def _of_scales(scaled: torch.Tensor, slopes: torch.Tensor, places: int) -> dict[str, Share]:
-    """Shares of a factor and a term for each channel, equal in all places."""
-    return {"weight": Dense((scaled * slopes).sum(places)), "bias": Dense(slopes.sum(places))}
+def _scale_and_shift_gradients(scaled: torch.Tensor, grad_outputs: torch.Tensor, places: int) -> LayerGradients:
+    """Per-record gradients of a factor and a term for each channel."""
+    return {
+        "weight": DenseGradients((scaled * grad_outputs).sum(places)),
+        "bias": DenseGradients(grad_outputs.sum(places)),
+    }
 
 
 #: Layers by exact type ↦ rule.
 RULES: dict[type[nn.Module], LayerRule] = {
-    nn.Conv1d: _convolution,
-    nn.Conv2d: _convolution,
-    nn.Conv3d: _convolution,
-    nn.Embedding: _embedding,
-    nn.GRU: _recurrent,
-    nn.GroupNorm: _group_norm,
-    nn.LayerNorm: _layer_norm,
-    nn.LSTM: _recurrent,
-    nn.Linear: _linear,
-    nn.RNN: _recurrent,
+    nn.Conv1d: _convolution_gradients,
+    nn.Conv2d: _convolution_gradients,
+    nn.Conv3d: _convolution_gradients,
+    nn.Embedding: _embedding_gradients,
+    nn.GRU: _recurrent_gradients,
+    nn.GroupNorm: _group_norm_gradients,
+    nn.LayerNorm: _layer_norm_gradients,
+    nn.LSTM: _recurrent_gradients,
+    nn.Linear: _linear_gradients,
+    nn.RNN: _recurrent_gradients,
 }

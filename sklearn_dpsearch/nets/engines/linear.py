@@ -11,15 +11,15 @@ import torch
 from torch import nn
 
 from ..engines import losses, operations
-from ..named_tensors import Inputs, each
-from .base import Engine, clip_factors, which_finite
-from .refused_modules import altered
-from .rounding import norms_of, root_of_sum
+from ..named_tensors import Inputs, map_tensors
+from .base import Engine, clip_factors, finite_mask
+from .refused_modules import is_altered
+from .rounding import norms_from_squares, row_norms
 
 aten = torch.ops.aten
 
-#: Element-wise layers, by exact type (a subclass may compute something else) ↦ (layer, slope, inputs, outputs) ↦ slope
-#: in the inputs.
+#: Element-wise layers, by exact type (a subclass may compute something else) ↦ (layer, gradient in the outputs,
+#: inputs, outputs) ↦ gradient in the inputs.
 ELEMENTWISE: dict[type[nn.Module], Callable[[Any, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]] = {
     nn.ELU: lambda m, g, x, y: aten.elu_backward(g, m.alpha, 1.0, 1.0, False, x),
     nn.GELU: lambda m, g, x, y: aten.gelu_backward(g, x, approximate=m.approximate),
@@ -31,12 +31,14 @@ ELEMENTWISE: dict[type[nn.Module], Callable[[Any, torch.Tensor, torch.Tensor, to
     nn.Softplus: lambda m, g, x, y: aten.softplus_backward(g, x, m.beta, m.threshold),
     nn.Tanh: lambda m, g, x, y: aten.tanh_backward(g, y),
 }
-#: Number of a layer, its inputs, shape (M, B, in), and slopes of the summed loss in its outputs, shape (M, B, out).
+#: Number of a layer, its inputs, shape (M, B, in), and the loss's gradient in its outputs, shape (M, B, out).
 Seen: TypeAlias = tuple[int, torch.Tensor, torch.Tensor]
 
 
 class LinearEngine(Engine):
-    """Nets whose parameters all lie in ``nn.Linear`` layers, each used once on one vector per record.
+    """Engine for nets whose parameters all lie in ``nn.Linear`` layers.
+
+    Each is used once, on one vector per record.
 
     The gradient of a linear layer is an outer product δ⊗a, with norm |δ|·√(|a|² + 1) and clipped sum Σ c·δ⊗a: no
     per-record gradient is ever formed (Goodfellow 2015; Li, Tramèr, Liang & Hashimoto 2022, "ghost clipping").
@@ -60,8 +62,7 @@ class LinearEngine(Engine):
         #: Number of each linear layer of a sequence, and any other layer itself; None of a graph.
         self.sequence: list[int | nn.Module] | None = None
         if template is None:
-            self.sequence = [numbers.get(id(layer), layer) for layer in layers_of(self.template)]
-            self.wants_norms = isinstance(self.sequence[0], int)  # the first inputs are the records themselves
+            self.sequence = [numbers.get(id(layer), layer) for layer in flattened_layers(self.template)]
         for layer in self.template.modules():
             if type(layer) is nn.Linear:
                 layer.forward = functools.partial(self._watched, numbers[id(layer)])
@@ -85,77 +86,84 @@ class LinearEngine(Engine):
         present = torch.tensor([[view is not None for view in pair] for pair in self._pieces], dtype=torch.float64)
         self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
 
-    def add_clipped(
-        self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
-    ) -> None:
-        seen = self._of_graph(inputs, targets) if self.sequence is None else self._of_sequence(inputs, targets)
+    def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
+        seen = (
+            self._backpropagate_graph(inputs, targets)
+            if self.sequence is None
+            else self._backpropagate_sequence(inputs, targets)
+        )
         seen.sort(key=operator.itemgetter(0))
-        tables, slopes = [a for _, a, _ in seen], [slope for _, _, slope in seen]
-        unknown = [*tables, *slopes] if norms is None else [*tables[1:], *slopes]
-        lengths = norms_of(unknown) if norms is None else torch.cat([norms[None], norms_of(unknown)])
-        along, across = lengths.square_().chunk(2)
+        activations, grad_outputs = [a for _, a, _ in seen], [grad_output for _, _, grad_output in seen]
+        along, across = row_norms([*activations, *grad_outputs]).square_().chunk(2)
         # |δ|²·(|a|² + 1), of all layers together: one norm per record over all of its layers.
-        whole = root_of_sum(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
-        finite = which_finite(whole)
+        whole = norms_from_squares(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
+        finite = finite_mask(whole)
         factors = clip_factors(whole, bounds, finite).unsqueeze(-1)
         if finite is not None:  # a factor of 0 is not enough: 0·∞ is not a number, for all records
-            tables = [torch.where(finite.unsqueeze(-1), table, 0.0) for table in tables]
-            slopes = [torch.where(finite.unsqueeze(-1), slope, 0.0) for slope in slopes]
-        self._add([slope * factors for slope in slopes], tables)
+            activations = [torch.where(finite.unsqueeze(-1), rows, 0.0) for rows in activations]
+            grad_outputs = [torch.where(finite.unsqueeze(-1), grad_output, 0.0) for grad_output in grad_outputs]
+        self._add([grad_output * factors for grad_output in grad_outputs], activations)
 
-    def _of_sequence(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[Seen]:
-        """Back-propagate through the layers of a sequence."""
+    def _backpropagate_sequence(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[Seen]:
+        """Back-propagate through a sequence of layers, without autograd."""
         assert self.sequence is not None
         seen = [inputs]
         for layer in self.sequence:
-            seen.append(self._affine(layer, seen[-1]) if isinstance(layer, int) else layer.forward(seen[-1]))
-        slope = losses.slope(self.criterion, seen[-1].flatten(0, 1), targets.flatten(0, 1)).view_as(seen[-1])
+            seen.append(self._affine_map(layer, seen[-1]) if isinstance(layer, int) else layer.forward(seen[-1]))
+        grad_output = losses.loss_gradient(self.criterion, seen[-1].flatten(0, 1), targets.flatten(0, 1)).view_as(
+            seen[-1]
+        )
         found = []
         first = next(k for k, layer in enumerate(self.sequence) if isinstance(layer, int))
         for k in range(len(self.sequence) - 1, first - 1, -1):  # before the first linear layer nothing is trained
             layer = self.sequence[k]
             if not isinstance(layer, int):
-                slope = ELEMENTWISE[type(layer)](layer, slope, seen[k], seen[k + 1])
+                grad_output = ELEMENTWISE[type(layer)](layer, grad_output, seen[k], seen[k + 1])
                 continue
-            found.append((layer, seen[k], slope))
+            found.append((layer, seen[k], grad_output))
             if k > first:
-                slope = torch.bmm(slope, self._weights[layer])
+                grad_output = torch.bmm(grad_output, self._weights[layer])
         return found
 
-    def _of_graph(self, inputs: Inputs, targets: torch.Tensor) -> list[Seen]:
-        """Run the graph, and back-propagate by autograd."""
+    def _backpropagate_graph(self, inputs: Inputs, targets: torch.Tensor) -> list[Seen]:
+        """Run a traced graph of linear layers, and back-propagate by autograd."""
         self._nets = len(targets)
         self._seen: list[Seen] = []
-        outputs = self.template(each(lambda rows: rows.flatten(0, 1), inputs))
+        outputs = self.template(map_tensors(lambda rows: rows.flatten(0, 1), inputs))
         seen, self._seen = self._seen, []
-        slope = losses.slope(self.criterion, outputs.detach(), targets.flatten(0, 1))
-        slopes = torch.autograd.grad(outputs, [after for _, _, after in seen], slope, materialize_grads=True)
-        return [(i, a, slope) for (i, a, _), slope in zip(seen, slopes)]
+        grad_output = losses.loss_gradient(self.criterion, outputs.detach(), targets.flatten(0, 1))
+        grad_outputs = torch.autograd.grad(
+            outputs, [after for _, _, after in seen], grad_output, materialize_grads=True
+        )
+        return [(i, a, grad_output) for (i, a, _), grad_output in zip(seen, grad_outputs)]
 
     def _watched(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
         stacked = inputs.reshape(self._nets, len(inputs) // self._nets, -1)
-        outputs = self._affine(i, stacked)
+        outputs = self._affine_map(i, stacked)
         if not outputs.requires_grad:
             outputs.requires_grad_()
         self._seen.append((i, stacked.detach(), outputs))
         return outputs.flatten(0, 1)
 
-    def _add(self, slopes: list[torch.Tensor], tables: list[torch.Tensor]) -> None:
-        """Add the sums over records of δ⊗a and of δ: pieces in single precision, one after the other in double."""
-        records = tables[0].shape[1]
+    def _add(self, grad_outputs: list[torch.Tensor], activations: list[torch.Tensor]) -> None:
+        """Add the sums over records of δ⊗a and of δ.
+
+        Pieces are in single precision, their sums in double.
+        """
+        records = activations[0].shape[1]
         for start in range(0, records, self.piece):
             part = slice(start, start + self.piece)
-            for slope, a, (weight, bias) in zip(slopes, tables, self._pieces):
+            for grad_output, a, (weight, bias) in zip(grad_outputs, activations, self._pieces):
                 if records > self.piece:
-                    slope, a = slope[:, part], a[:, part]
+                    grad_output, a = grad_output[:, part], a[:, part]
                 if weight is not None:
-                    torch.bmm(slope.mT, a, out=weight)
+                    torch.bmm(grad_output.mT, a, out=weight)
                 if bias is not None:
-                    torch.sum(slope, -2, out=bias)
+                    torch.sum(grad_output, -2, out=bias)
             self._all.add_(self._piece_of_all)
 
-    def _affine(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
-        """Layer number ``i`` of every net, on inputs of shape (M, B, in)."""
+    def _affine_map(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
+        """Apply linear layer ``i`` of every net to inputs of shape (M, B, in)."""
         turned, bias = self._turned[i], self._biases[i]
         return torch.bmm(inputs, turned) if bias is None else torch.baddbmm(bias, inputs, turned)
 
@@ -163,26 +171,26 @@ class LinearEngine(Engine):
 # --- sequences --------------------------------------------------------------------------------------------------------
 
 
-def structure(module: nn.Module) -> Hashable | None:
-    """Structure of a sequence, all but its parameters; None for another module.
+def sequence_structure(module: nn.Module) -> Hashable | None:
+    """Structure of a sequence of layers without parameters; None for other modules.
 
     Modules of equal structure differ in their parameters alone.
     """
     known = (nn.Sequential, nn.Linear, *ELEMENTWISE)
-    if not all(type(layer) in known and not altered(layer) for layer in module.modules()):
+    if not all(type(layer) in known and not is_altered(layer) for layer in module.modules()):
         return None
-    layers = layers_of(module)
+    layers = flattened_layers(module)
     own = [p for layer in layers for p in layer.parameters()]
     if not own or len({id(p) for p in own}) < len(own) or any(p.dtype is not torch.float32 for p in own):
         return None  # no parameters, used twice, or of another type
     return tuple(
-        (operations.signature_of(layer), *((tuple(p.shape), p.requires_grad) for p in layer.parameters()))
+        (operations.layer_signature(layer), *((tuple(p.shape), p.requires_grad) for p in layer.parameters()))
         for layer in layers
     )
 
 
-def layers_of(module: nn.Module) -> list[nn.Module]:
-    """Layers in order, with nested sequences flattened."""
+def flattened_layers(module: nn.Module) -> list[nn.Module]:
+    """Layers of nested ``nn.Sequential`` modules, in order."""
     if type(module) is nn.Sequential:
-        return [part for child in module for part in layers_of(child)]
+        return [part for child in module for part in flattened_layers(child)]
     return [module]

@@ -8,73 +8,79 @@ import torch
 from torch import nn
 
 from ...errors import TrainingError
-from .refused_modules import altered
+from .refused_modules import is_altered
 
 #: (shape of a record's outputs, shape of its targets) ↦ whether they fit.
 Fits = Callable[[torch.Size, torch.Size], bool]
 
 
-def _values(outputs: torch.Size, targets: torch.Size) -> bool:
-    """Return whether there is one target per output: other shapes would be broadcast over the records."""
+def _one_target_per_output(outputs: torch.Size, targets: torch.Size) -> bool:
+    """Return whether outputs and targets of a loss have one shape.
+
+    Other shapes would be broadcast over the records.
+    """
     return bool(outputs == targets)
 
 
-def _classes(outputs: torch.Size, targets: torch.Size) -> bool:
-    """Return whether there is one class in each place, for the outputs of all classes."""
+def _one_class_per_place(outputs: torch.Size, targets: torch.Size) -> bool:
+    """Return whether a loss has one class in each place, for all outputs."""
     return len(outputs) >= 1 and outputs[1:] == targets
 
 
 #: Losses that PyTorch sums over records with reduction="sum", by exact type.
 KNOWN: dict[type[nn.Module], Fits] = {
-    nn.BCEWithLogitsLoss: _values,
-    nn.CrossEntropyLoss: _classes,
-    nn.HuberLoss: _values,
-    nn.KLDivLoss: _values,
-    nn.L1Loss: _values,
-    nn.MSELoss: _values,
-    nn.MultiLabelSoftMarginLoss: _values,
-    nn.MultiMarginLoss: _classes,
-    nn.NLLLoss: _classes,
-    nn.PoissonNLLLoss: _values,
-    nn.SmoothL1Loss: _values,
-    nn.SoftMarginLoss: _values,
+    nn.BCEWithLogitsLoss: _one_target_per_output,
+    nn.CrossEntropyLoss: _one_class_per_place,
+    nn.HuberLoss: _one_target_per_output,
+    nn.KLDivLoss: _one_target_per_output,
+    nn.L1Loss: _one_target_per_output,
+    nn.MSELoss: _one_target_per_output,
+    nn.MultiLabelSoftMarginLoss: _one_target_per_output,
+    nn.MultiMarginLoss: _one_class_per_place,
+    nn.NLLLoss: _one_class_per_place,
+    nn.PoissonNLLLoss: _one_target_per_output,
+    nn.SmoothL1Loss: _one_target_per_output,
+    nn.SoftMarginLoss: _one_target_per_output,
 }
 
 
-class OfProbabilities(nn.Module):
-    """Negative log-likelihood of probabilities, as in skorch's training with ``NLLLoss``: takes the logarithm."""
+class NLLOfProbabilities(nn.Module):
+    """Negative log-likelihood of probabilities, as skorch trains with ``NLLLoss``.
+
+    It takes the logarithm.
+    """
 
     def __init__(self, criterion: nn.NLLLoss) -> None:
         super().__init__()
         self.criterion = criterion
 
     def forward(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """The loss."""
+        """Negative log-likelihood of the targets."""
         return self.criterion(torch.log(outputs + torch.finfo(outputs.dtype).eps), targets)
 
 
-def sums_over_records(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) -> bool:
-    """Return whether a criterion is known to sum one loss per record, for outputs and targets of these shapes."""
-    if type(criterion) is OfProbabilities:
-        return not altered(criterion) and sums_over_records(criterion.criterion, outputs, targets)
+def sums_one_loss_per_record(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) -> bool:
+    """Return whether a criterion is known to sum one loss per record."""
+    if type(criterion) is NLLOfProbabilities:
+        return not is_altered(criterion) and sums_one_loss_per_record(criterion.criterion, outputs, targets)
     fits = KNOWN.get(type(criterion))
-    if fits is None or altered(criterion) or getattr(criterion, "reduction", None) != "sum":
+    if fits is None or is_altered(criterion) or getattr(criterion, "reduction", None) != "sum":
         return False
     weights = [*criterion.buffers(), *criterion.parameters()]
     spread = any(weight.dim() >= outputs.dim() for weight in weights)  # an entry per record
     return not spread and not any(True for _ in criterion.parameters()) and fits(outputs.shape[1:], targets.shape[1:])
 
 
-#: Classes up to which ``_softmax`` runs over the other axis.
+#: Classes up to which ``_fast_softmax`` runs over the other axis.
 SHORT = 32
 
 
-def slope(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Slope of a known sum of losses in the outputs, shape (B, ...)."""
+def loss_gradient(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Gradient of a known criterion's summed loss in the outputs."""
     # The two most frequent losses have formulas: autograd would take longer than the rest of the step.
     classes = type(criterion) is nn.CrossEntropyLoss and outputs.dim() == 2 and targets.dim() == 1
     if classes and criterion.label_smoothing == 0 and criterion.ignore_index == -100:
-        found = _softmax(outputs)
+        found = _fast_softmax(outputs)
         places = targets.unsqueeze(-1)
         found = found.scatter_add_(-1, places, found.new_full((1, 1), -1.0).expand(places.shape))
         return found if criterion.weight is None else found * criterion.weight[places]
@@ -84,8 +90,11 @@ def slope(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) ->
     return torch.autograd.grad(criterion(leaf, targets), leaf)[0]
 
 
-def _softmax(logits: torch.Tensor) -> torch.Tensor:
-    """Softmax over the last axis. If that axis is short, PyTorch is ten times faster over another one."""
+def _fast_softmax(logits: torch.Tensor) -> torch.Tensor:
+    """Softmax over the last axis.
+
+    If that axis is short, PyTorch is ten times faster over another one.
+    """
     if logits.shape[-1] > SHORT:
         return torch.softmax(logits, dim=-1)
     return torch.softmax(logits.mT.contiguous(), dim=-2).mT
@@ -113,8 +122,8 @@ MISFITS: dict[str, tuple[tuple[type[nn.Module], ...], str]] = {
 }
 
 
-def check_fits(criterion: object, outputs: str) -> None:
-    """Raise for a criterion that does not fit the kind of outputs.
+def check_criterion_kind(criterion: object, outputs: str) -> None:
+    """Raise for a criterion that does not fit the kind of net.
 
     Raises
     ------
@@ -125,8 +134,8 @@ def check_fits(criterion: object, outputs: str) -> None:
         raise TrainingError(f"Found criterion {kind.__name__} {told}")
 
 
-def check_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None:
-    """Raise where the outputs of the module, on made-up records, do not fit the criterion.
+def check_criterion_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None:
+    """Raise where a module's outputs on made-up records do not fit the criterion.
 
     Raises
     ------
@@ -143,7 +152,7 @@ def check_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None:
             "logits and applies a softmax itself: gradients would be nearly flat. Leave the softmax out of the module, "
             "or give criterion=torch.nn.NLLLoss."
         )
-    if isinstance(criterion, (OfProbabilities, nn.NLLLoss)) and not probabilities:
+    if isinstance(criterion, (NLLOfProbabilities, nn.NLLLoss)) and not probabilities:
         raise TrainingError(
             "Found a module that does not return probabilities with NLLLoss: as in skorch the logarithm is taken "
             "during training, so the module has to end with a softmax (not a log-softmax). Or return logits, and give "

@@ -40,7 +40,10 @@ class Rows:
 
 @dataclass(frozen=True)
 class Turned:
-    """Tensor of records with its first two dimensions exchanged: steps of sequences come first."""
+    """Tensor of records with the steps of sequences first.
+
+    Its first two dimensions are exchanged.
+    """
 
     rows: Rows
 
@@ -61,7 +64,7 @@ class Several:
 
 @dataclass(frozen=True)
 class Named:
-    """Several tensors of the same records, by name: the inputs of a module."""
+    """Tensors of the same records by name: the inputs of a module."""
 
     parts: Mapping[str, Rows]
 
@@ -74,7 +77,7 @@ class Shape:
 
 
 class _BatchSize:
-    """Number of records in the batch: secret, so that computing with it is refused."""
+    """Number of records in the batch, with which no operation may compute."""
 
 
 class _Property:
@@ -91,56 +94,61 @@ OperationRule: TypeAlias = Callable[..., Any]
 
 
 def needs(condition: bool, reason: str) -> None:
-    """Raise unless a condition holds."""
+    """Raise ``NotPerRecord`` with a reason unless a condition holds."""
     if not condition:
         raise NotPerRecord(reason)
 
 
-def within(dim: object, rank: int) -> None:
-    """Require a dimension other than that of records."""
+def require_inner_dim(dim: object, rank: int) -> None:
+    """Require a dimension of a tensor other than that of the records."""
     if type(dim) is not int or not -rank <= dim < rank:
         raise NotPerRecord("a dimension that is not given as a number")
     needs(dim % rank != 0, "an operation across the records (dimension 0)")
 
 
-def dims_within(dims: object, rank: int) -> None:
-    """Require one or several dimensions, all other than that of records."""
+def require_inner_dims(dims: object, rank: int) -> None:
+    """Require dimensions of a tensor that leave out that of the records."""
     needs(dims is not None, "an operation over all dimensions, that of the records included; name the others (dim=...)")
     for dim in dims if isinstance(dims, (tuple, list)) else (dims,):
-        within(dim, rank)
+        require_inner_dim(dim, rank)
     needs(dims != () and dims != [], "an operation over all dimensions")  # to PyTorch an empty list means all
 
 
-def rows(value: object, rank: int = 1) -> Rows:
+def require_rows(value: object, rank: int = 1) -> Rows:
     """Require a tensor of records with at least ``rank`` dimensions."""
     if not isinstance(value, Rows) or value.rank < rank:
         raise NotPerRecord(f"an input that is not a tensor of records of rank {rank}")
     return value
 
 
-def plain(*values: object) -> None:
-    """Require constants of Python, without a batch size."""
+def require_constants(*values: object) -> None:
+    """Require constants of Python, none of which is a batch size."""
     for value in values:
         if isinstance(value, (tuple, list)):
-            plain(*value)
+            require_constants(*value)
         else:
             needs(type(value) in PLAIN, "an argument that depends on the batch")
 
 
-def named(names: tuple[str, ...], args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
-    """Arguments by name."""
+def arguments_by_name(
+    names: tuple[str, ...], args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> dict[str, object]:
+    """Arguments of an operation by their names."""
     needs(len(args) <= len(names) and set(kwargs) <= set(names[len(args) :]), "arguments that are not known")
     return {**dict(zip(names, args)), **kwargs}
 
 
-def listed(values: tuple[object, ...]) -> Sequence[object]:
-    """Numbers one by one, or as one list: ``x.view(2, 3)`` is ``x.view((2, 3))``."""
+def listed_arguments(values: tuple[object, ...]) -> Sequence[object]:
+    """Arguments given one by one or as one list.
+
+    ``x.view(2, 3)`` is ``x.view((2, 3))``.
+    """
     return values[0] if len(values) == 1 and isinstance(values[0], (tuple, list)) else values
 
 
-def one_rank(values: Sequence[object], rank: int = 1) -> int:
+def require_one_rank(values: Sequence[object], rank: int = 1) -> int:
     """Require several tensors of records of one rank, and return the rank."""
-    ranks = {rows(value, rank).rank for value in values}
+    ranks = {require_rows(value, rank).rank for value in values}
     needs(len(ranks) == 1, "tensors of different ranks")
     return ranks.pop()
 
@@ -149,12 +157,15 @@ def one_rank(values: Sequence[object], rank: int = 1) -> int:
 
 
 def elementwise(*args: object, inplace: object = False, **kwargs: object) -> Turned | None:
-    """Element by element. Tensors of records have equal ranks, others broadcast over the records."""
+    """Rule of element-wise operations: tensors of records have equal ranks.
+
+    Others broadcast over the records.
+    """
     needs(not inplace, "an operation in place")
     needs("out" not in kwargs, "an argument out=")
     given = [*args, *kwargs.values()]
     if isinstance(given[0], Turned):
-        plain(*given[1:])
+        require_constants(*given[1:])
         return given[0]
     ranks = {value.rank for value in given if isinstance(value, Rows)}
     needs(len(ranks) == 1, "tensors of records of different ranks, of which one is spread over the others' records")
@@ -164,31 +175,34 @@ def elementwise(*args: object, inplace: object = False, **kwargs: object) -> Tur
             apart = len(value.shape) < rank or (len(value.shape) == rank and value.shape[0] == 1)
             needs(apart, "a constant with an entry per record")
         elif not isinstance(value, Rows):
-            plain(value)
+            require_constants(value)
     return None
 
 
 def where(condition: object, *choices: object) -> None:
-    """Choice between two given cases; with the condition alone, ``where`` returns places, across records."""
+    """Rule of ``torch.where``: a choice between two given cases.
+
+    With the condition alone it returns places, across records.
+    """
     needs(len(choices) == 2, "where with a condition alone")
     elementwise(condition, *choices)
 
 
-def along(*names: str, dims: str = "dim", default: object = None, rank: int = 2) -> OperationRule:
-    """An operation along dimensions that are named; the other arguments are constants."""
+def rule_along_dims(*names: str, dims: str = "dim", default: object = None, rank: int = 2) -> OperationRule:
+    """Rule for operations along named dimensions of each record."""
 
     def rule(value: object, *args: object, **kwargs: object) -> None:
-        found, given = rows(value, rank), named(names, args, kwargs)
-        dims_within(given.pop(dims, default), found.rank)
-        plain(*given.values())
+        found, given = require_rows(value, rank), arguments_by_name(names, args, kwargs)
+        require_inner_dims(given.pop(dims, default), found.rank)
+        require_constants(*given.values())
 
     return rule
 
 
 def new_rows(*sizes: object, **kwargs: object) -> None:
-    """A new tensor with a row per record, drawn at random."""
-    plain(*kwargs.values())
-    shape = listed(sizes)
+    """Rule of ``torch.rand``: a new tensor with a row per record."""
+    require_constants(*kwargs.values())
+    shape = listed_arguments(sizes)
     if len(shape) == 1 and isinstance(shape[0], Shape):  # that of a tensor of records
         return
     whole = all(type(size) is int for size in shape[1:])
@@ -196,49 +210,49 @@ def new_rows(*sizes: object, **kwargs: object) -> None:
 
 
 def zeros(*sizes: object, **kwargs: object) -> Turned | None:
-    """A new tensor of zeros with a row per record, or with the records in the second dimension: initial states."""
-    shape = listed(sizes)
+    """Rule of ``torch.zeros``: rows per record, or initial states of recurrent layers."""
+    shape = listed_arguments(sizes)
     if len(shape) != 3 or shape[1] is not BATCH_SIZE:
         new_rows(*sizes, **kwargs)
         return None
-    plain(*kwargs.values())
+    require_constants(*kwargs.values())
     needs(type(shape[0]) is int and type(shape[2]) is int, "a shape that is not constant")
     return Turned(Rows(torch.Size((0, shape[0], shape[2]))))
 
 
 def flip(value: object, *dims: object) -> None:
-    """Dimensions as numbers or as a list."""
-    dims_within(listed(dims), rows(value).rank)
+    """Rule of ``torch.flip``: dimensions as numbers or as a list."""
+    require_inner_dims(listed_arguments(dims), require_rows(value).rank)
 
 
 def gather(value: object, dim: object, index: object) -> None:
-    """Entries of each record picked by indices of the same record."""
-    found = rows(value)
-    within(dim, found.rank)
-    needs(rows(index).rank == found.rank, "indices of another rank")
+    """Rule of ``torch.gather``: entries picked by indices of the same record."""
+    found = require_rows(value)
+    require_inner_dim(dim, found.rank)
+    needs(require_rows(index).rank == found.rank, "indices of another rank")
 
 
 def max_or_min(value: object, *args: object, **kwargs: object) -> None:
-    """Maximum or minimum of two tensors, or along a dimension."""
+    """Rule of ``torch.max``: of two tensors, or along a dimension."""
     if args and isinstance(args[0], (Rows, Constant)):
         elementwise(value, *args, **kwargs)
     else:
-        along("dim", "keepdim")(value, *args, **kwargs)
+        rule_along_dims("dim", "keepdim")(value, *args, **kwargs)
 
 
 # --- shapes ----------------------------------------------------------------------------------------------------------
 
 
 def flatten(value: object, start_dim: object = 0, end_dim: object = -1) -> None:
-    """All dimensions but that of the records."""
-    found = rows(value, 2)
-    within(start_dim, found.rank)
-    within(end_dim, found.rank)
+    """Rule of ``torch.flatten``: all dimensions but that of the records."""
+    found = require_rows(value, 2)
+    require_inner_dim(start_dim, found.rank)
+    require_inner_dim(end_dim, found.rank)
 
 
 def reshape(value: object, *shape: object) -> None:
-    """A new shape that keeps the records in the first place."""
-    found, sizes = rows(value), listed(shape)
+    """Rule of ``Tensor.view``: a new shape with the records still first."""
+    found, sizes = require_rows(value), listed_arguments(shape)
     constant = all(size is BATCH_SIZE or type(size) is int for size in sizes)
     needs(len(sizes) >= 1 and constant, "a shape that is not constant")
     first, rest = sizes[0], [size for size in sizes[1:] if type(size) is int]
@@ -249,71 +263,77 @@ def reshape(value: object, *shape: object) -> None:
         needs(first == -1 and whole, "a shape that mixes records; write x.flatten(1) or x.view(len(x), ...)")
 
 
-def turned(value: object) -> Rows | Turned:
-    """Records moved into the second dimension, or back into the first."""
-    return value.rows if isinstance(value, Turned) else Turned(rows(value, 2))
+def swap_records_and_steps(value: object) -> Rows | Turned:
+    """Move the records into the second dimension, or back into the first."""
+    return value.rows if isinstance(value, Turned) else Turned(require_rows(value, 2))
 
 
 def permute(value: object, *dims: object) -> Rows | Turned | None:
-    """Dimensions in another order, the records first; or the first two exchanged."""
-    found, order = value.rows if isinstance(value, Turned) else rows(value), listed(dims)
-    plain(*order)
+    """Rule of ``torch.permute``: the records stay first, or change with the second."""
+    found, order = value.rows if isinstance(value, Turned) else require_rows(value), listed_arguments(dims)
+    require_constants(*order)
     if tuple(order) == (1, 0, *range(2, found.rank)):
-        return turned(value)
-    rows(value)
+        return swap_records_and_steps(value)
+    require_rows(value)
     needs(len(order) > 0 and order[0] in (0, -found.rank), "records moved out of the first place")
     return None
 
 
 def transpose(value: object, first: object, second: object) -> Rows | Turned | None:
-    """Two dimensions exchanged."""
+    """Rule of ``torch.transpose``: two dimensions exchanged."""
     if (first, second) in ((0, 1), (1, 0)):
-        return turned(value)
-    dims_within((first, second), rows(value, 2).rank)
+        return swap_records_and_steps(value)
+    require_inner_dims((first, second), require_rows(value, 2).rank)
     return None
 
 
 def squeeze(value: object, dim: object) -> None:
-    """A dimension of size one left out: of each record, or the one in front of the records."""
+    """Rule of ``torch.squeeze``: a dimension of size one left out.
+
+    It is of each record, or the one in front of the records.
+    """
     if isinstance(value, Turned):
         needs(dim == 0 and value.rows.shape[1] == 1, "a dimension of steps")
     else:
-        dims_within(dim, rows(value, 2).rank)
+        require_inner_dims(dim, require_rows(value, 2).rank)
 
 
 def unsqueeze(value: object, dim: object) -> None:
-    """A new dimension behind that of the records."""
-    within(dim, rows(value).rank + 1)
+    """Rule of ``torch.unsqueeze``: a new dimension behind that of the records."""
+    require_inner_dim(dim, require_rows(value).rank + 1)
 
 
 def expand(value: object, *sizes: object) -> None:
-    """Dimensions of size one repeated, that of the records left."""
-    found, shape = rows(value), listed(sizes)
+    """Rule of ``Tensor.expand``: repeats in each record alone."""
+    found, shape = require_rows(value), listed_arguments(sizes)
     needs(len(shape) == found.rank and (shape[0] is BATCH_SIZE or shape[0] == -1), "records repeated")
-    plain(*shape[1:])
+    require_constants(*shape[1:])
 
 
 def cat(values: object, dim: object = 0, new: int = 0) -> None:
-    """Tensors of the same records, joined along another dimension."""
+    """Rule of ``torch.cat``: tensors of the same records, joined in each record."""
     if not isinstance(values, (tuple, list)) or not values:
         raise NotPerRecord("tensors that are not listed one by one")
-    within(dim, one_rank(values) + new)
+    require_inner_dim(dim, require_one_rank(values) + new)
 
 
 # --- products --------------------------------------------------------------------------------------------------------
 
 
 def matmul(left: object, right: object) -> None:
-    """Products of matrices: of each record with its own, or with constants."""
-    found = rows(left, 2)
+    """Rule of ``torch.matmul``: products within each record, or with constants."""
+    found = require_rows(left, 2)
     if isinstance(right, Constant):
         needs(len(right.shape) <= 2, "constant matrices of more than two dimensions")
     else:
-        needs(found.rank >= 3 and rows(right, 3).rank == found.rank, "a product across records")
+        needs(found.rank >= 3 and require_rows(right, 3).rank == found.rank, "a product across records")
 
 
 def einsum(equation: object, *operands: object) -> None:
-    """Products with one letter for the records: the first of every tensor of records and of the result."""
+    """Rule of ``torch.einsum``: one letter stands for the records throughout.
+
+    It is the first of every tensor of records and of the result.
+    """
     if type(equation) is not str or "->" not in equation or "." in equation:
         raise NotPerRecord("einsum without explicit letters")
     left, right = equation.replace(" ", "").split("->")
@@ -326,8 +346,8 @@ def einsum(equation: object, *operands: object) -> None:
 
 
 def linear(value: object, weight: object, bias: object = None) -> None:
-    """A linear map of the last dimension by constants."""
-    rows(value, 2)
+    """Rule of ``F.linear``: a map of the last dimension by constants."""
+    require_rows(value, 2)
     constant = isinstance(weight, Constant) and (bias is None or isinstance(bias, Constant))
     needs(constant, "weights that are not constant")
 
@@ -340,27 +360,27 @@ def attention(
     dropout_p: object = 0.0,
     is_causal: object = False,
 ) -> None:
-    """Attention among the parts of one record."""
-    one_rank((query, key, value), 3)
+    """Rule of attention among the parts of one record."""
+    require_one_rank((query, key, value), 3)
     plane = isinstance(attn_mask, Constant) and len(attn_mask.shape) == 2
     needs(attn_mask is None or plane, "a mask of another kind")
-    plain(dropout_p, is_causal)
+    require_constants(dropout_p, is_causal)
 
 
 def layer_norm(value: object, shape: object, weight: object = None, bias: object = None, eps: object = None) -> None:
-    """Normalisation over dimensions of a record."""
-    plain(shape, eps)
-    needs(isinstance(shape, (tuple, list)) and rows(value).rank > len(shape), "normalisation over the records")
+    """Rule of ``F.layer_norm``: normalisation over dimensions of a record."""
+    require_constants(shape, eps)
+    needs(isinstance(shape, (tuple, list)) and require_rows(value).rank > len(shape), "normalisation over the records")
     needs(all(scale is None or isinstance(scale, Constant) for scale in (weight, bias)), "scales that are not constant")
 
 
-def spatial(rank: int) -> OperationRule:
-    """Pooling, padding and the like on (records, channels, places)."""
+def rule_for_images(rank: int) -> OperationRule:
+    """Rule for pooling, padding and the like on (records, channels, places)."""
 
     def rule(value: object, *args: object, **kwargs: object) -> None:
-        needs(rows(value).rank == rank, f"an input that is not of rank {rank}: (records, channels, ...)")
+        needs(require_rows(value).rank == rank, f"an input that is not of rank {rank}: (records, channels, ...)")
         needs(not kwargs.get("return_indices"), "an argument return_indices")
-        plain(*args, *kwargs.values())
+        require_constants(*args, *kwargs.values())
 
     return rule
 
@@ -369,7 +389,7 @@ def spatial(rank: int) -> OperationRule:
 
 
 def getitem(value: object, index: object) -> Kind | None:
-    """A part of each record, of a shape, or one of several tensors."""
+    """Rule of indexing: a part of each record, or of a shape."""
     if isinstance(value, Named):
         needs(type(index) is str and index in value.parts, "an input that is not given by its name")
         return value.parts[str(index)]
@@ -381,41 +401,41 @@ def getitem(value: object, index: object) -> Kind | None:
         needs(type(index) is int, "an index over the records")
         return None
     if isinstance(value, Shape):
-        return _size(value.rows, index)
-    _places_within(rows(value, 2), index if isinstance(index, tuple) else (index,))
+        return _part_of_shape(value.rows, index)
+    _require_same_place_of_each(require_rows(value, 2), index if isinstance(index, tuple) else (index,))
     return None
 
 
-def _places_within(value: Rows, places: tuple[object, ...]) -> None:
-    """An index that takes all records, and the same place of each."""
+def _require_same_place_of_each(value: Rows, places: tuple[object, ...]) -> None:
+    """Require an index of all records, and the same place of each."""
     if places[0] is Ellipsis:
         used = sum(place is not None for place in places[1:])
         needs(0 < used < value.rank and None not in places, "an index over the records")
     else:
         needs(places[0] == slice(None) and Ellipsis not in places[1:], "an index over the records")
     for place in places[1:]:
-        plain(*((place.start, place.stop, place.step) if isinstance(place, slice) else (place,)))
+        require_constants(*((place.start, place.stop, place.step) if isinstance(place, slice) else (place,)))
         needs(type(place) in (int, slice, type(None)), "an index that is not constant")
 
 
 def size(value: object, dim: object = None) -> Shape | _BatchSize | int:
-    """``x.size()``."""
-    return Shape(rows(value)) if dim is None else _size(rows(value), dim)
+    """Rule of ``Tensor.size``."""
+    return Shape(require_rows(value)) if dim is None else _part_of_shape(require_rows(value), dim)
 
 
-def _size(value: Rows, dim: object) -> _BatchSize | int:
+def _part_of_shape(value: Rows, dim: object) -> _BatchSize | int:
     if type(dim) is not int or not -value.rank <= dim < value.rank:
         raise NotPerRecord("a part of a shape")
     return BATCH_SIZE if dim % value.rank == 0 else int(value.shape[dim])
 
 
 def attribute(value: object, name: str) -> Shape | _Property | int | None:
-    """Shapes and the like; no other attributes of tensors."""
-    found = rows(value)
+    """Rule of ``getattr``: shapes and the like, no other attributes of tensors."""
+    found = require_rows(value)
     if name in ("device", "dtype"):
         return PROPERTY
     if name == "mT":
-        rows(value, 3)
+        require_rows(value, 3)
         return None
     needs(name in ("shape", "ndim"), f"an attribute .{name}")
     return Shape(found) if name == "shape" else found.rank
@@ -424,18 +444,21 @@ def attribute(value: object, name: str) -> Shape | _Property | int | None:
 # --- layers -----------------------------------------------------------------------------------------------------
 
 
-def any_shape(layer: nn.Module, value: object) -> None:
-    """Layers that take tensors of records of every rank."""
+def layer_of_any_shape(layer: nn.Module, value: object) -> None:
+    """Rule of layers that take tensors of records of every rank."""
     needs(not getattr(layer, "inplace", False), "a layer in place")
-    rows(value)
+    require_rows(value)
 
 
-def of_rank(least: int, most: int = 99, frozen: bool = False) -> OperationRule:
-    """Layers that take an input of another rank for a single record; ``frozen``: with statistics that are constants."""
+def rule_for_layers_of_rank(least: int, most: int = 99, frozen: bool = False) -> OperationRule:
+    """Rule for layers that take inputs of some ranks alone.
+
+    Of another rank they would take a single record. ``frozen``: with statistics that are constants.
+    """
 
     def rule(layer: nn.Module, value: object) -> None:
-        any_shape(layer, value)
-        rank = rows(value).rank
+        layer_of_any_shape(layer, value)
+        rank = require_rows(value).rank
         needs(least <= rank <= most, f"{type(layer).__name__} on an input of rank {rank}")
         needs(not getattr(layer, "return_indices", False), "an argument return_indices")
         statistics = getattr(layer, "track_running_stats", False) or frozen
@@ -445,16 +468,16 @@ def of_rank(least: int, most: int = 99, frozen: bool = False) -> OperationRule:
 
 
 def embedding(layer: nn.Embedding, value: object) -> None:
-    """Rows of a table, by integers."""
-    needs(rows(value).whole, NO_TOKENS)
+    """Rule of ``nn.Embedding``: rows of a table, by integers."""
+    needs(require_rows(value).whole, NO_TOKENS)
     needs(layer.max_norm is None, "Embedding(max_norm=...), which changes parameters")
     needs(not layer.scale_grad_by_freq, "Embedding(scale_grad_by_freq=True), which counts over the batch")
     needs(not layer.sparse, "Embedding(sparse=True)")
 
 
 def recurrent(layer: nn.RNNBase, value: object, start: object = ()) -> Several:
-    """Steps of a sequence; the last states lie behind a dimension of layers."""
-    first = rows(value, 3) if layer.batch_first else turned(value)
+    """Rule of recurrent layers: steps of a sequence, and last states."""
+    first = require_rows(value, 3) if layer.batch_first else swap_records_and_steps(value)
     if not isinstance(first, Rows) or first.rank != 3:
         raise NotPerRecord(f"{type(layer).__name__} on an input of another order or rank")
     starts = start if isinstance(start, tuple) else (start,)

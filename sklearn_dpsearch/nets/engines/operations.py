@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from ..engines import operation_rules as rules
-from .operation_rules import PLAIN, OperationRule, along, spatial
+from .operation_rules import PLAIN, OperationRule, rule_along_dims, rule_for_images
 
 _ELEMENTWISE = """
 abs add addcdiv addcmul alpha_dropout asin asinh acos acosh atan atan2 atanh bernoulli bitwise_and bitwise_not
@@ -33,25 +33,27 @@ RANDOM = {
     *("bernoulli", "gumbel_softmax", "rand", "rand_like", "randn", "randn_like", "rrelu"),
 }
 _ALONG: dict[str, OperationRule] = {
-    **dict.fromkeys(("sum", "mean", "amax", "amin", "logsumexp", "all", "any"), along("dim", "keepdim", "dtype")),
-    **dict.fromkeys(("prod", "argmax", "argmin", "cumsum", "cumprod"), along("dim", "keepdim", "dtype")),
-    **dict.fromkeys(("softmax", "log_softmax", "softmin"), along("dim", "_stacklevel", "dtype")),
-    **dict.fromkeys(("std", "var"), along("dim", "unbiased", "keepdim", "correction")),
-    **dict.fromkeys(("norm",), along("p", "dim", "keepdim", "dtype")),
-    "median": along("dim", "keepdim"),
-    "topk": along("k", "dim", "largest", "sorted", default=-1),
-    "sort": along("dim", "descending", "stable", default=-1),
+    **dict.fromkeys(
+        ("sum", "mean", "amax", "amin", "logsumexp", "all", "any"), rule_along_dims("dim", "keepdim", "dtype")
+    ),
+    **dict.fromkeys(("prod", "argmax", "argmin", "cumsum", "cumprod"), rule_along_dims("dim", "keepdim", "dtype")),
+    **dict.fromkeys(("softmax", "log_softmax", "softmin"), rule_along_dims("dim", "_stacklevel", "dtype")),
+    **dict.fromkeys(("std", "var"), rule_along_dims("dim", "unbiased", "keepdim", "correction")),
+    **dict.fromkeys(("norm",), rule_along_dims("p", "dim", "keepdim", "dtype")),
+    "median": rule_along_dims("dim", "keepdim"),
+    "topk": rule_along_dims("k", "dim", "largest", "sorted", default=-1),
+    "sort": rule_along_dims("dim", "descending", "stable", default=-1),
     "flip": rules.flip,
-    "roll": along("shifts", "dims", dims="dims"),
-    "chunk": along("chunks", "dim"),
-    "split": along("split_size_or_sections", "dim"),
-    "unbind": along("dim"),
-    "unflatten": along("dim", "sizes"),
+    "roll": rule_along_dims("shifts", "dims", dims="dims"),
+    "chunk": rule_along_dims("chunks", "dim"),
+    "split": rule_along_dims("split_size_or_sections", "dim"),
+    "unbind": rule_along_dims("dim"),
+    "unflatten": rule_along_dims("dim", "sizes"),
     "squeeze": rules.squeeze,
-    "narrow": along("dim", "start", "length"),
-    "select": along("dim", "index"),
-    "glu": along("dim", default=-1),
-    "normalize": along("p", "dim", "eps", default=1),
+    "narrow": rule_along_dims("dim", "start", "length"),
+    "select": rule_along_dims("dim", "index"),
+    "glu": rule_along_dims("dim", default=-1),
+    "normalize": rule_along_dims("p", "dim", "eps", default=1),
 }
 _SHAPES: dict[str, OperationRule] = {
     "cat": rules.cat,
@@ -76,13 +78,15 @@ _FUNCTIONAL: dict[str, OperationRule] = {
     "layer_norm": rules.layer_norm,
     "linear": rules.linear,
     "scaled_dot_product_attention": rules.attention,
-    "gumbel_softmax": along("tau", "hard", "eps", "dim", default=-1),
+    "gumbel_softmax": rule_along_dims("tau", "hard", "eps", "dim", default=-1),
     **dict.fromkeys(("rand", "randn"), rules.new_rows),
     "zeros": rules.zeros,
     **{
-        f"{kind}_pool{n}d": spatial(n + 2) for kind in ("max", "avg", "adaptive_avg", "adaptive_max") for n in (1, 2, 3)
+        f"{kind}_pool{n}d": rule_for_images(n + 2)
+        for kind in ("max", "avg", "adaptive_avg", "adaptive_max")
+        for n in (1, 2, 3)
     },
-    **{f"dropout{n}d": spatial(n + 2) for n in (1, 2, 3)},
+    **{f"dropout{n}d": rule_for_images(n + 2) for n in (1, 2, 3)},
 }
 _NAMED: dict[str, OperationRule] = {
     **dict.fromkeys(_ELEMENTWISE.split(), rules.elementwise),
@@ -110,7 +114,7 @@ METHODS: dict[str, OperationRule] = {
     **{name: rule for name, rule in _NAMED.items() if hasattr(torch.Tensor, name)},
     "new_zeros": lambda value, *sizes, **kwargs: rules.zeros(*sizes, **kwargs),
     "size": rules.size,
-    "dim": lambda value: rules.rows(value).rank,
+    "dim": lambda value: rules.require_rows(value).rank,
 }
 #: Operations allowed on numbers that are equal in every batch.
 NUMBERS = {getattr(operator, name) for name in ("add", "floordiv", "mod", "mul", "neg", "pow", "sub", "truediv")}
@@ -127,19 +131,19 @@ AdaptiveAvgPool AdaptiveMaxPool AvgPool ConstantPad Conv ConvTranspose Dropout I
 ReflectionPad ReplicationPad ZeroPad
 """
 _LAYERS: dict[str, OperationRule] = {
-    **dict.fromkeys(_ANY_SHAPE.split(), rules.any_shape),
-    **dict.fromkeys(("GroupNorm", "Linear", "PReLU"), rules.of_rank(2)),
-    **dict.fromkeys(("Upsample", "LocalResponseNorm"), rules.of_rank(3)),
-    **{f"{kind}{n}d": rules.of_rank(n + 2, n + 2) for n in (1, 2, 3) for kind in _SPATIAL.split()},
-    **dict.fromkeys(("PixelShuffle", "PixelUnshuffle", "Softmax2d"), rules.of_rank(4, 4)),
+    **dict.fromkeys(_ANY_SHAPE.split(), rules.layer_of_any_shape),
+    **dict.fromkeys(("GroupNorm", "Linear", "PReLU"), rules.rule_for_layers_of_rank(2)),
+    **dict.fromkeys(("Upsample", "LocalResponseNorm"), rules.rule_for_layers_of_rank(3)),
+    **{f"{kind}{n}d": rules.rule_for_layers_of_rank(n + 2, n + 2) for n in (1, 2, 3) for kind in _SPATIAL.split()},
+    **dict.fromkeys(("PixelShuffle", "PixelUnshuffle", "Softmax2d"), rules.rule_for_layers_of_rank(4, 4)),
     **dict.fromkeys(
         ("GLU", "LogSoftmax", "Softmax", "Softmin"),
-        lambda layer, value: rules.within(layer.dim, rules.rows(value).rank),
+        lambda layer, value: rules.require_inner_dim(layer.dim, rules.require_rows(value).rank),
     ),
-    "BatchNorm1d": rules.of_rank(2, 3, frozen=True),
-    **{f"BatchNorm{n}d": rules.of_rank(n + 2, n + 2, frozen=True) for n in (2, 3)},
+    "BatchNorm1d": rules.rule_for_layers_of_rank(2, 3, frozen=True),
+    **{f"BatchNorm{n}d": rules.rule_for_layers_of_rank(n + 2, n + 2, frozen=True) for n in (2, 3)},
     "Embedding": rules.embedding,
-    "FeatureAlphaDropout": rules.of_rank(3),
+    "FeatureAlphaDropout": rules.rule_for_layers_of_rank(3),
     "Flatten": lambda layer, value: rules.flatten(value, layer.start_dim, layer.end_dim),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), rules.recurrent),
     **dict.fromkeys(("LayerNorm", "RMSNorm"), lambda layer, value: rules.layer_norm(value, layer.normalized_shape)),
@@ -151,7 +155,7 @@ LAYERS: dict[type[nn.Module], OperationRule] = {
 }
 
 
-def is_random(target: Callable[..., Any] | str, layer: nn.Module | None = None) -> bool:
+def is_random_op(target: Callable[..., Any] | str, layer: nn.Module | None = None) -> bool:
     """Return whether an operation, or a layer, draws random numbers."""
     if isinstance(layer, nn.RNNBase):
         return bool(layer.dropout)
@@ -159,11 +163,11 @@ def is_random(target: Callable[..., Any] | str, layer: nn.Module | None = None) 
     return name.lower() in {known.replace("_", "") for known in RANDOM} | RANDOM
 
 
-def attributes(layer: nn.Module) -> dict[str, Any]:
+def layer_constants(layer: nn.Module) -> dict[str, Any]:
     """Constants that a layer, or a criterion, was made with."""
     return {name: value for name, value in vars(layer).items() if type(value) in (*PLAIN, tuple)}
 
 
-def signature_of(layer: nn.Module) -> tuple[str, str]:
+def layer_signature(layer: nn.Module) -> tuple[str, str]:
     """Type and constants of a layer, or a criterion, to compare."""
-    return type(layer).__name__, repr(sorted(attributes(layer).items()))
+    return type(layer).__name__, repr(sorted(layer_constants(layer).items()))

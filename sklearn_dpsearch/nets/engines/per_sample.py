@@ -17,9 +17,9 @@ from torch.func import functional_call, grad, vmap
 
 from ...errors import TrainingError
 from ...privacy import LeakingEstimatorError
-from ..named_tensors import Inputs, each, name_of
-from .base import MEMORY_ELSEWHERE, MOST, SingleNetEngine, chunk_size
-from .layer_gradients import Dense, Share
+from ..named_tensors import Inputs, map_tensors, net_name
+from .base import MEMORY_ELSEWHERE, MOST, SingleNetEngine, records_per_chunk
+from .layer_gradients import DenseGradients, PerSampleGradients
 
 #: Bytes of gradients held at once: on a CPU more would not fit into its caches, and be slower.
 MEMORY, MEMORY_OF_OPACUS = {"cpu": 2**23}, {"cpu": 2**26}
@@ -28,7 +28,7 @@ MOST_ON = {"cpu": 256}
 
 
 class VmapEngine(SingleNetEngine):
-    """Any net, one at a time: gradients of single records, clipped and summed.
+    """Engine for any net: gradients of single records under ``torch.func.vmap``.
 
     Parameters
     ----------
@@ -51,23 +51,23 @@ class VmapEngine(SingleNetEngine):
         self.own_code = own_code
         for layer in self.template.modules():
             if type(layer) is nn.GRU or type(layer) is nn.RNN:
-                layer.forward = functools.partial(_with_own_states, layer)  # copied with its layer
+                layer.forward = functools.partial(_recurrent_forward_with_states, layer)  # copied with its layer
         for parameter in self.template.parameters():
             parameter.requires_grad_(False)  # gradients come from torch.func alone, and none is left on a module
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE)
-        self.most = chunk_size(room, self.layout.trained, MOST_ON.get(device.type, MOST))
+        self.most = records_per_chunk(room, self.layout.trained, MOST_ON.get(device.type, MOST))
 
-    def shares(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, Share]:
+    def per_sample_gradients(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, PerSampleGradients]:
         module, criterion = self._fresh()
 
         def loss(trained: Mapping[str, torch.Tensor], record: Inputs, target: torch.Tensor) -> torch.Tensor:
-            alone = each(lambda part: part.unsqueeze(0), record)  # a batch of one
+            alone = map_tensors(lambda part: part.unsqueeze(0), record)  # a batch of one
             return criterion(functional_call(module, trained, (alone,)), target.unsqueeze(0)).sum()
 
         trained = {name: p for name, p in self.template.named_parameters() if name in self._sums}
         # "different": each record has its own dropout mask, as in a batch.
         found = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(trained, inputs, targets)
-        return {name: Dense(gradient.detach()) for name, gradient in found.items()}
+        return {name: DenseGradients(gradient.detach()) for name, gradient in found.items()}
 
     def _fresh(self) -> tuple[nn.Module, nn.Module]:
         """Copy module and criterion in their initial state, with the given parameters."""
@@ -77,8 +77,11 @@ class VmapEngine(SingleNetEngine):
         return copy.deepcopy(self.template, memo), copy.deepcopy(self.criterion)
 
 
-def _with_own_states(layer: nn.RNNBase, inputs: torch.Tensor, state: torch.Tensor | None = None) -> Any:
-    """Run a recurrent layer with an initial state per record: ``vmap`` cannot write into a shared one."""
+def _recurrent_forward_with_states(layer: nn.RNNBase, inputs: torch.Tensor, state: torch.Tensor | None = None) -> Any:
+    """Run a recurrent layer with initial states of its own per record.
+
+    ``vmap`` cannot write into a shared one.
+    """
     if state is None:
         records = (inputs.shape[0 if layer.batch_first else 1],) if inputs.dim() == 3 else ()
         layers = layer.num_layers * (1 + layer.bidirectional)
@@ -90,7 +93,9 @@ def _with_own_states(layer: nn.RNNBase, inputs: torch.Tensor, state: torch.Tenso
 
 
 class OpacusEngine(SingleNetEngine):
-    """Any net that Opacus accepts, one at a time: its validator, its layer rules, its layers (``DPLSTM``).
+    """Engine for nets that Opacus accepts, with Opacus's per-sample gradients.
+
+    One net at a time: its validator, its layer rules, its layers (``DPLSTM``).
 
     That each gradient is of one record alone is Opacus's word; it is not checked here.
 
@@ -113,14 +118,14 @@ class OpacusEngine(SingleNetEngine):
         super().__init__(module, criterion, device)
         if errors := ModuleValidator.validate(self.template, strict=False):
             raise LeakingEstimatorError(
-                f"Found {name_of(module)}, which Opacus refuses: {'; '.join(map(str, errors))}. Use layers that it "
+                f"Found {net_name(module)}, which Opacus refuses: {'; '.join(map(str, errors))}. Use layers that it "
                 "knows (opacus.validators.ModuleValidator.fix replaces some), or leave out engine='opacus'."
             )
         self._running = GradSampleModule(self.template, batch_first=True, loss_reduction="sum")
         self._parameters = {name: p for name, p in self.template.named_parameters() if p.requires_grad}
-        self.most = chunk_size(MEMORY_OF_OPACUS.get(device.type, MEMORY_ELSEWHERE), self.layout.trained, MOST)
+        self.most = records_per_chunk(MEMORY_OF_OPACUS.get(device.type, MEMORY_ELSEWHERE), self.layout.trained, MOST)
 
-    def shares(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, Share]:
+    def per_sample_gradients(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, PerSampleGradients]:
         with torch.enable_grad():
             self.criterion(self._running(inputs), targets).sum().backward()
         found = {name: p.grad_sample for name, p in self._parameters.items()}
@@ -130,4 +135,4 @@ class OpacusEngine(SingleNetEngine):
         missing = [name for name, one in found.items() if not isinstance(one, torch.Tensor) or len(one) != n]
         if missing:
             raise TrainingError(f"Opacus found no gradient of each record for {missing}; freeze them, or use them.")
-        return {name: Dense(one.detach()) for name, one in found.items()}
+        return {name: DenseGradients(one.detach()) for name, one in found.items()}

@@ -13,8 +13,11 @@ from ...privacy import LeakingEstimatorError
 
 
 def has_frozen_statistics(layer: nn.Module) -> bool:
-    """Return whether a layer is batch normalisation in evaluation mode: a fixed map of each record alone."""
-    fixed = type(layer) in BATCH_NORMS and not layer.training and not altered(layer)
+    """Return whether a layer is batch normalisation in evaluation mode.
+
+    It is then a fixed map of each record alone.
+    """
+    fixed = type(layer) in BATCH_NORMS and not layer.training and not is_altered(layer)
     return fixed and all(isinstance(getattr(layer, name), torch.Tensor) for name in ("running_mean", "running_var"))
 
 
@@ -64,8 +67,8 @@ KINDS: tuple[tuple[Callable[[nn.Module], bool], str, str], ...] = (
 )
 
 
-def refuse(module: nn.Module) -> None:
-    """Raise for a module or a criterion that can never be trained privately.
+def refuse_module(module: nn.Module) -> None:
+    """Raise for a module or criterion that cannot be trained privately.
 
     Raises
     ------
@@ -90,7 +93,7 @@ def refuse(module: nn.Module) -> None:
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
-def altered(layer: nn.Module) -> bool:
+def is_altered(layer: nn.Module) -> bool:
     """Return whether a layer may do something else than its type says.
 
     It may have hooks, or methods other than PyTorch's, of its own or put into its class.
@@ -100,13 +103,13 @@ def altered(layer: nn.Module) -> bool:
 
 
 def _is_patched(kind: type[nn.Module]) -> bool:
-    """Return whether a class of PyTorch has a method that is not PyTorch's."""
+    """Return whether a class of PyTorch has a method of other code."""
     methods = (one for parent in kind.__mro__[:-1] for one in vars(parent).values())
     return not all(_is_pytorchs(method) for method in methods if inspect.isfunction(method))
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_pytorchs(method: Callable[..., object]) -> bool:
-    """Return whether a function is one of PyTorch, or of a class of this library."""
+    """Return whether a function is PyTorch's or of this library."""
     name = inspect.unwrap(method).__module__ or ""
     return name.partition(".")[0] in ("torch", "typing", __name__.partition(".")[0])

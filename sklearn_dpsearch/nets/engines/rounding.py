@@ -35,44 +35,52 @@ CHUNK = 640
 TINY = 1e-18
 
 
-def piece(rows: int) -> int:
-    """Number of records added in single precision before the sum goes to double, for batches of ``rows`` rows."""
+def records_per_piece(rows: int) -> int:
+    """Number of records added in single precision before double takes over."""
     most = max(1, min(rows, CHUNK))
     return math.floor(min(LOSS / (SINGLE * most) - 3.0, most))
 
 
 def noise_factor(rows: int) -> float:
-    """Factor on the noise that covers all rounding in a clipped sum of ``rows`` rows."""
-    single = SINGLE * min(rows, CHUNK) * (piece(rows) + 3.0)
+    """Factor on the noise that covers all rounding in a clipped sum."""
+    single = SINGLE * min(rows, CHUNK) * (records_per_piece(rows) + 3.0)
     return 1.0 + OWN + single + DOUBLE * float(rows) ** 2
 
 
-def norms_of(tables: Iterable[torch.Tensor]) -> torch.Tensor:
-    """Norms over the last axis of each table, as one tensor in double precision, plus ``TINY``.
+def row_norms(tables: Iterable[torch.Tensor]) -> torch.Tensor:
+    """Norms over the last axis of tensors, in double precision, plus ``TINY``.
 
     Squares below 1e-45 vanish in single precision, and long sums lose too much.
     """
-    return torch.stack([_norm(table) for table in tables]).add_(TINY)
+    return torch.stack([_blockwise_norm(table) for table in tables]).add_(TINY)
 
 
-def _norm(table: torch.Tensor) -> torch.Tensor:
-    """Norm from blocks in single precision, combined in double: ten times faster than double precision throughout."""
+def _blockwise_norm(table: torch.Tensor) -> torch.Tensor:
+    """Norm from blocks in single precision that are combined in double.
+
+    This is ten times faster than double precision throughout.
+    """
     size = table.shape[-1]
     if size <= LONG:
         return torch.linalg.vector_norm(table, dim=-1).double()
     whole = size - size % LONG
     blocks = torch.linalg.vector_norm(table[..., :whole].unflatten(-1, (-1, LONG)), dim=-1)
     joined = torch.linalg.vector_norm(blocks.double(), dim=-1)
-    return joined if whole == size else torch.hypot(joined, _norm(table[..., whole:]))
+    return joined if whole == size else torch.hypot(joined, _blockwise_norm(table[..., whole:]))
 
 
-def root_of_sum(squares: torch.Tensor) -> torch.Tensor:
-    """Norms in single precision from the squared norms of their parts; infinite beyond 1e19."""
+def norms_from_squares(squares: torch.Tensor) -> torch.Tensor:
+    """Gradient norms from the squared norms of their parts.
+
+    In single precision; infinite beyond 1e19.
+    """
     return squares.sum(0).float().sqrt_().add_(TINY)
 
 
 def add_products(sums: torch.Tensor, left: torch.Tensor, right: torch.Tensor, piece: int) -> None:
-    """Add the sum over records of left⊗right to ``sums`` in double precision, ``piece`` records at a time.
+    """Add the sum of outer products over records in double precision.
+
+    Products of ``piece`` records at a time are summed in single precision.
 
     Parameters
     ----------

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
-from .docstrings import documented
+from ..._docstrings import documented
 from .layers import HiddenLayerSizes
 from .table_base import TableClassifier, TableNet, TableRegressor
 from .table_records import Array, ArrayRecords, Given
@@ -49,23 +46,29 @@ class DPLogisticRegression(ArrayNet, TableClassifier):
     @property
     def coef_(self) -> Array:
         """Weights of the features, in their own units, shape (1, n_features) or (n_classes, n_features)."""
-        return self._of_log_odds(linear_map(self)[0])
+        return self._rows_of_log_odds(linear_map(self)[0])
 
     @property
     def intercept_(self) -> Array:
         """Constant terms, shape (1,) or (n_classes,)."""
-        return self._of_log_odds(linear_map(self)[1])
+        return self._rows_of_log_odds(linear_map(self)[1])
 
     @property
     def coef_noise_(self) -> Array | None:
-        """Standard deviation of the noise in ``coef_``, in its shape; None if it is not known."""
+        """Standard deviation of the noise in ``coef_``, in its shape.
+
+        None if it is not known.
+        """
         noise = linear_map_noise(self)
         if noise is None or len(self.classes_) > 2:
             return noise
         return math.sqrt(2.0) * noise[:1]
 
-    def _of_log_odds(self, values: Array) -> Array:
-        """Rows in scikit-learn's form: for two classes one row, the second class minus the first."""
+    def _rows_of_log_odds(self, values: Array) -> Array:
+        """Weights in scikit-learn's form: one row for two classes.
+
+        It is the second class minus the first.
+        """
         return values[1:] - values[:1] if len(self.classes_) == 2 else values
 
 
@@ -86,21 +89,24 @@ class DPLinearRegression(ArrayNet, TableRegressor):
     @property
     def coef_(self) -> Array:
         """Weights of the features, in units of y per unit of each feature (before predictions are clipped)."""
-        weights: Array = self._in_units_of_y()[0][0]
+        weights: Array = self._map_in_units_of_y()[0][0]
         return weights
 
     @property
     def intercept_(self) -> float:
         """Constant term, in units of y."""
-        return float(self._in_units_of_y()[1][0])
+        return float(self._map_in_units_of_y()[1][0])
 
     @property
     def coef_noise_(self) -> Array | None:
-        """Standard deviation of the noise in ``coef_``, in its shape; None if it is not known."""
+        """Standard deviation of the noise in ``coef_``, in its shape.
+
+        None if it is not known.
+        """
         noise, bounds = linear_map_noise(self), self._target_scale()
         return noise if noise is None else noise[0] * (1.0 if bounds is None else bounds.half)
 
-    def _in_units_of_y(self) -> tuple[Array, Array]:
+    def _map_in_units_of_y(self) -> tuple[Array, Array]:
         weights, constants = linear_map(self)
         bounds = self._target_scale()
         return (
@@ -159,7 +165,7 @@ class DPMLPRegressor(ArrayNet, TableRegressor):
 
 
 def linear_map(net: TableNet) -> tuple[Array, Array]:
-    """Weights and constants of the last layer, for features in their own units."""
+    """Weights and constants of a linear net, for features in their own units."""
     check_is_fitted(net, "module_")
     last, bounds = net.module_[-1], ArrayRecords(net).bounds
     weights, constants = (found.detach().cpu().numpy().astype(np.float64) for found in (last.weight, last.bias))
@@ -170,69 +176,11 @@ def linear_map(net: TableNet) -> tuple[Array, Array]:
 
 
 def linear_map_noise(net: TableNet) -> Array | None:
-    """Standard deviation of the noise in the weights of ``linear_map``, in their shape; None if it is not known."""
+    """Noise in the weights of a linear net; None if not known.
+
+    Standard deviations, in the shape of the weights.
+    """
     (weights, _), bounds = linear_map(net), ArrayRecords(net).bounds
     if net.weight_noise_ is None:
         return None
     return np.broadcast_to(net.weight_noise_ / (1.0 if bounds is None else bounds.half), weights.shape)
-
-
-# --- the ONNX format --------------------------------------------------------------------------------------------------
-
-
-#: Operators of ONNX for activations.
-OPERATORS = {nn.Identity: "Identity", nn.Sigmoid: "Sigmoid", nn.ReLU: "Relu", nn.Tanh: "Tanh"}
-
-
-def to_onnx(net: TableNet) -> Any:
-    """Convert a fitted net for arrays into a graph of ONNX; needs ``pip install onnx``.
-
-    Parameters
-    ----------
-    net : DPLogisticRegression, DPLinearRegression, DPMLPClassifier or DPMLPRegressor
-        Fitted.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Its input is ``X`` of shape (n_samples, n_features), double. Its outputs are ``label`` (n_samples,) and
-        ``probabilities`` (n_samples, n_classes), or ``variable`` (n_samples,) for numbers: those of ``predict`` and
-        ``predict_proba``, up to rounding to single precision. ``SerializeToString()`` makes a file of it.
-
-    Raises
-    ------
-    NotFittedError, TypeError
-        For other models.
-
-    Notes
-    -----
-    It follows from the released net, so it costs no privacy. It has no statement: keep ``privacy_spent_`` beside it.
-    """
-    from onnx import helper
-
-    from ...boosting.onnx_export import Graph, labels_of, numbers_of, type_of
-
-    if not isinstance(net, ArrayNet):
-        raise TypeError(
-            f"Found {type(net).__name__}; a net for arrays is needed (DPLogisticRegression, DPLinearRegression, "
-            "DPMLPClassifier, DPMLPRegressor). torch.onnx.export takes module_ of other nets."
-        )
-    check_is_fitted(net, "module_")
-    graph, bounds, outputs = Graph(), ArrayRecords(net).bounds, "X"
-    if bounds is not None:
-        scaled = graph("Div", graph("Sub", outputs, graph.constant(bounds.zero)), graph.constant(bounds.half))
-        outputs = graph("Clip", scaled, *map(graph.constant, bounds.limits))
-    outputs = graph("Cast", outputs, to=type_of(np.zeros(1, np.float32)))
-    for layer in net.module_:
-        if isinstance(layer, nn.Linear):
-            weights, constants = (graph.constant(found.numpy(force=True)) for found in (layer.weight, layer.bias))
-            outputs = graph("Gemm", outputs, weights, constants, transB=1)
-        else:
-            outputs = graph(OPERATORS[type(layer)], outputs)
-    outputs = graph("Cast", outputs, to=type_of(np.zeros(1)))
-    inputs = [helper.make_tensor_value_info("X", type_of(np.zeros(1)), ["n_samples", net.n_features_in_])]
-    if is_classifier(net):
-        return graph.model(net, inputs, labels_of(graph, outputs, net.classes_))
-    scale, ends = net._target_scale(), net._declared("bounds_y")
-    middle, unit = (0.0, 1.0) if scale is None else (float(scale.zero), float(scale.half))
-    return graph.model(net, inputs, numbers_of(graph, outputs, middle, unit, ends))

@@ -26,14 +26,14 @@ from ...privacy._types import Neighboring
 from ...privacy.mechanisms.release_sum import is_listened_to
 from ...privacy.spent import PrivacySpent
 from ..estimators import cost, step_size
-from ..fingerprint import words_of
-from ..optimizers import Memory, Table, UpdateRule, on_cpu
-from ..randomness import Seed, mixed, sequence
+from ..fingerprint import words_of_training
+from ..optimizers import Memory, Table, UpdateRule, memory_on_cpu
+from ..randomness import Seed, seed_of_training, seed_sequence
 from ..records import Records
 from ..stacked_training import TrainingTask
-from ..torch_settings import device_of
+from ..torch_settings import checked_device
 from ..training import train, train_together
-from .settings import CONSTRAINTS, LEAST_NORM, NOISE, RATES, MaxGradNorm, Settings, follows_number, rate_of, settings_of
+from .settings import CONSTRAINTS, NOISE, RATES, MaxGradNorm, Settings, follows_number, rate_of, settings_of
 
 #: First assumption of a net with ``engine="opacus"``.
 OPACUS = "{}: per-sample gradients are Opacus's (engine='opacus'); that each is of one record alone was not checked."
@@ -130,12 +130,15 @@ class DPSGDEstimator(BaseEstimator):
     @property
     def privacy_spent_(self) -> PrivacySpent:
         """Cost of all training of the current parameters, which carry it with them."""
-        return cost.spent_of(self)
+        return cost.stated_cost(self)
 
     @privacy_spent_.setter
     def privacy_spent_(self, spent: PrivacySpent) -> None:
-        """Set the cost that a search states of its released model; earlier costs stay noted."""
-        cost.state(self, spent, *vars(self).get("_inherited_", ()))
+        """Set the cost that a search states of its released model.
+
+        Earlier costs stay noted.
+        """
+        cost.state_cost(self, spent, *vars(self).get("_inherited_", ()))
 
     @privacy_spent_.deleter
     def privacy_spent_(self) -> None:
@@ -174,11 +177,13 @@ class DPSGDEstimator(BaseEstimator):
             f"{name}: the number of {unit}s is public; batches and noise come from statistical generators seeded by "
             f"{source}, noise in double precision.",
             *([known] if seeded else []),
-            *self._further_assumptions(),
+            *self._own_assumptions(),
         )
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
-        """Parameters that make every fit ``factor`` times less private; 1 stands for the noise as configured.
+        """Parameters that make every fit ``factor`` times less private.
+
+        1 stands for the noise as configured.
 
         If the candidates of a search vary the rate or the number of steps, the noise of each is calibrated to one
         Gaussian target, so that all have equal guarantees.
@@ -204,15 +209,23 @@ class DPSGDEstimator(BaseEstimator):
         return {"sample_rate": rate_of(self, n), "batch_size": None} if follows_number(self) else {}
 
     def expected_number(self, n: int) -> float:
-        """Number of records that the net expects: ``n``, unless its arguments tell another."""
+        """Number of records that the net expects.
+
+        ``n``, unless its arguments tell another.
+        """
         return settings_of(self, n).expected_number(n)
 
     def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
-        """Parameters for a guarantee, and for targets, under these neighbours; None for add/remove."""
+        """Parameters for a guarantee, and for targets, under these neighbours.
+
+        None for add/remove.
+        """
         return None if neighboring == "add_remove" else {"neighboring": neighboring}
 
     def extrapolation(self) -> Mapping[str, str | Callable[..., float]]:
-        """Rules by which the best parameters grow with the number of records, at equal rate, noise and number of steps.
+        """Rules by which parameters grow from few records to many.
+
+        Sampling rate, noise and number of steps are equal.
 
         A numeric learning rate of SGD grows in proportion, so that the noise that reaches the parameters stays equal
         (Koskela & Kulkarni 2023, §3.2), at most to a long step of the derived rule. Parameters of adaptive optimizers
@@ -227,6 +240,7 @@ class DPSGDEstimator(BaseEstimator):
         rule = partial(self._step_rule.grown, max_grad_norm=norm)
         return dict.fromkeys(("learning_rate_init", "lr", "optimizer__lr"), rule)
 
+    @abstractmethod
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
         """Candidates around the current parameters, for a search with ``param_distributions="auto"``.
 
@@ -240,93 +254,82 @@ class DPSGDEstimator(BaseEstimator):
         list of dict
             Parameter name to a list of values or a distribution (docs/learn/spaces.md).
         """
-        return [self._around(grid)]
 
     def _check_arguments(self) -> None:
-        """Raise for arguments that are wrong for all data."""
+        """Raise for arguments of a net that are wrong for all data."""
         self._check_settings()
-        self._resolve()
+        self._resolve_schema()
 
     def _check_settings(self) -> None:
-        """Raise for arguments that are wrong whatever a schema says."""
+        """Raise for arguments of a net that are wrong whatever the schema."""
         # Not _validate_params: skorch has a method of this name.
-        validate_parameter_constraints(constraints_of(type(self)), self.get_params(deep=False), type(self).__name__)
+        validate_parameter_constraints(all_constraints(type(self)), self.get_params(deep=False), type(self).__name__)
         settings_of(self, self.batch_size)
         self._check_net()
 
-    def _resolve(self) -> None:
-        """Read the schema, if there is one, and raise for arguments that contradict it."""
+    def _resolve_schema(self) -> None:
+        """Read the schema of a net, and raise for arguments that contradict it."""
 
     # --- hooks for each kind of net -----------------------------------------------------------------------------------
 
     @abstractmethod
     def _check_net(self) -> None:
-        """Raise for further arguments that are wrong for all data."""
+        """Raise for arguments that only one kind of net has."""
 
     @abstractmethod
-    def _further_assumptions(self) -> tuple[str, ...]:
-        """Assumptions of the guarantee that not all nets make."""
-
-    @abstractmethod
-    def _around(self, grid: bool) -> dict[str, Any]:
-        """Search space: parameter name to a list of values or a distribution."""
+    def _own_assumptions(self) -> tuple[str, ...]:
+        """Assumptions of the guarantee that only one kind of net makes."""
 
     @abstractmethod
     def _uses_sgd(self) -> bool:
-        """Return whether the learning rate multiplies the noisy gradient as it is."""
+        """Return whether the optimizer is SGD, which moves by the gradient itself."""
 
     @abstractmethod
     def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
-        """Check the records, initialise the module if ``fresh``, and return inputs and targets."""
+        """Check the records, initialise the module, and return records for training."""
 
-    def _in_training(self) -> nn.Module:
-        """Module wrapped to take the inputs."""
+    def _module_in_training(self) -> nn.Module:
+        """Module as it takes the inputs of a training."""
         return self.module_
 
     @abstractmethod
     def _training_criterion(self) -> nn.Module:
-        """Loss, summed over records."""
-
-    def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
-        """Clipping norm from public facts, for ``max_grad_norm="rule"``."""
-        raise AssertionError("refused with the arguments")
+        """Criterion of a training, which sums the loss over records."""
 
     @abstractmethod
-    def _decay(self, settings: Settings) -> list[float]:
-        """Factor on the step size at each step."""
-
-    @abstractmethod
-    def _step_arguments(self) -> tuple[step_size.StepSize, float, float]:
-        """Step size as given, the factor on it, and the momentum."""
-
-    @abstractmethod
-    def _bound_on_norm(self) -> float:
-        """Bound on the norm of a record, for the step size."""
+    def _step_facts(self, settings: Settings) -> step_size.StepFacts:
+        """Public facts for step sizes, and for a clipping norm by rule."""
 
     @abstractmethod
     def _update(self) -> UpdateRule:
-        """Rule of the optimizer."""
+        """Update rule of the net's optimizer."""
 
     @abstractmethod
-    def _schedule(self, settings: Settings) -> Table:
-        """Hyperparameters that change from step to step."""
+    def _schedule(self, settings: Settings, decay: list[float]) -> Table:
+        """Hyperparameters of the optimizer that change from step to step."""
 
-    def _before_training(self, settings: Settings, task: TrainingTask) -> None:
-        """Take notes of a training that begins."""
+    def _before_training(self, task: TrainingTask, decay: list[float]) -> None:
+        """Note facts of a training before its first step."""
 
     # --- training -------------------------------------------------------------------------------------------------
 
     def _task(
         self, settings: Settings, given: Records, costs: Sequence[PrivacySpent], places: int | None = None
     ) -> TrainingTask:
-        """Training of the records that the arguments describe, after trainings with these costs."""
+        """Training task of a net, by its arguments and its records."""
         expected = settings.expected_batch_size(given.units)
-        norm = settings.max_grad_norm or max(self._norm_by_rule(settings, expected), LEAST_NORM)
-        settings = replace(settings, max_grad_norm=norm)
-        self.max_grad_norm_ = norm
-        self.learning_rate_init_ = self._step_size(settings, expected)
+        facts, rule = self._step_facts(settings), self._step_rule
+        step = rule.unclipped_step(settings.noise, expected, facts)
+        self.max_grad_norm_ = norm = settings.max_grad_norm or rule.clipping_norm(step, facts)
+        if facts.given != "auto":
+            step = float(facts.given)
+        elif self._uses_sgd():
+            step = step * (1.0 - facts.momentum) / norm  # each gradient moves by 1 ÷ (1 − momentum) steps in total
+        else:
+            step = rule.adam_step(facts)
+        self.learning_rate_init_ = facts.factor * step
         task = TrainingTask(
-            module=self._in_training(),
+            module=self._module_in_training(),
             criterion=self._training_criterion(),
             optimizer=self._update(),
             sample_rate=settings.sample_rate,
@@ -336,54 +339,56 @@ class DPSGDEstimator(BaseEstimator):
             expected_batch_size=expected,
             neighboring=settings.neighboring,
             places=places,
-            schedule=self._schedule(settings),
+            schedule=self._schedule(settings, facts.decay),
             engine=getattr(self, "engine", "auto"),
-            seed=sequence(),
+            seed=seed_sequence(),
         )
         if self.noise_seed is not None:
             arguments = {"class": type(self), **self.get_params(deep=False)}
-            words = words_of(task.module, arguments, given, sum(len(spent.components) for spent in costs))
-            task = replace(task, seed=mixed(self.noise_seed, () if is_listened_to() else words))
-        self._before_training(settings, task)
+            words = words_of_training(task.module, arguments, given, sum(len(spent.components) for spent in costs))
+            task = replace(task, seed=seed_of_training(self.noise_seed, () if is_listened_to() else words))
+        self._before_training(task, facts.decay)
         return task
 
     def in_places(self, places: int) -> None:
-        """Draw batches of the next ``fit`` from this public number of places; those without a record are blank.
+        """Draw the batches of the next ``fit`` from a number of places.
+
+        It is public; places without a record are blank.
 
         For searches in which the number of records is secret.
         """
         self.__dict__[PLACES] = places
 
-    def _begin(self) -> int | None:
-        """Check what can be checked before any data is read; return the number of places of this ``fit`` alone."""
+    def _check_before_data(self) -> int | None:
+        """Check a net before it reads data; return its number of places."""
         places: int | None = self.__dict__.pop(PLACES, None)
         self._check_arguments()
         if not follows_number(self):
             settings_of(self).noise  # noqa: B018  an unreachable target
-        device_of(self.device)
+        checked_device(self.device)
         return places
 
-    def _prepared(self, X: Any, y: Any, fresh: bool, places: int | None, groups: Any = None) -> Prepared:
-        """Training of records, of which everything is known before its first step."""
+    def _prepare_fit(self, X: Any, y: Any, fresh: bool, places: int | None, groups: Any = None) -> PreparedTraining:
+        """Prepare a training of these records up to its first step."""
         unit = "record" if groups is None else "person"
         given = self._prepare(X, y, fresh, groups)
         settings = settings_of(self, given.units)
         if self.target_delta is not None:
             check_size_of_delta("target_delta", float(self.target_delta), settings.expected_number(given.units))
         costs, foreign = cost.costs_before(self, fresh), () if fresh else cost.foreign_parameters(self)
-        cost.check_units(costs, unit)
+        cost.check_same_unit(costs, unit)
         compose(*(spent.guarantee for spent in costs), settings.guarantee)  # fails for relations that do not compose
         task = self._task(settings, given, costs, places)
         if not fresh and not foreign:
             task.memory.update(vars(self).get("optimizer_memory_", {}))
-        return Prepared(self, given, device_of(self.device), settings, costs, foreign, task, unit)
+        return PreparedTraining(self, given, checked_device(self.device), settings, costs, foreign, task, unit)
 
     def _train(self, X: Any, y: Any, fresh: bool, groups: Any = None) -> None:
-        places = self._begin()
+        places = self._check_before_data()
         before = None if fresh else {name: value.clone() for name, value in self.module_.state_dict().items()}
         spent = vars(self).get("privacy_spent_")
         try:
-            one = self._prepared(X, y, fresh, places, groups)
+            one = self._prepare_fit(X, y, fresh, places, groups)
             most, records = self.max_physical_batch, one.given.on(one.device)
             tell = speaking(type(self).__name__, bool(self.verbose) or self._has_progress_bar())
             work = partial(train, one.task, records, max_physical_batch=most, tell=tell)
@@ -391,7 +396,7 @@ class DPSGDEstimator(BaseEstimator):
             one.release()
         except BaseException:  # an interrupt too: an unfinished training is not released
             if before is None:
-                cost.unfit(self)
+                cost.remove_training(self)
             else:
                 self.module_.load_state_dict(before)
                 if spent is not None:
@@ -400,16 +405,6 @@ class DPSGDEstimator(BaseEstimator):
 
     def _has_progress_bar(self) -> bool:
         return False
-
-    def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
-        """Initial step size: as given, or derived from public facts."""
-        given, factor, momentum = self._step_arguments()
-        if given != "auto":
-            return factor * float(given)
-        decay, bound = self._decay(settings), self._bound_on_norm()
-        if not self._uses_sgd():
-            return factor * self._step_rule.for_adam(decay, bound)
-        return factor * self._step_rule.for_sgd(settings, expected_batch_size, decay, bound, momentum)
 
     @property
     def _step_rule(self) -> step_size.StepRule:
@@ -427,25 +422,28 @@ class DPSGDEstimator(BaseEstimator):
         """
         fitted: set[int] = set()
         try:
-            for group in _groups(models, X, y):
+            for group in _group_by_records(models, X, y):
                 for one in _train_group(group):
                     one.release()
                     fitted.add(id(one.net))
         finally:  # an interrupt too: an unfinished training is not released
             for net in models:
                 if id(net) not in fitted:
-                    cost.unfit(net)
+                    cost.remove_training(net)
         return [net if id(net) in fitted else None for net in models]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Drop the noise seed from a fitted net: the seed would be enough to undo the noise."""
+        """State of a net for a pickle, without the noise seed if fitted.
+
+        The seed would be enough to undo the noise.
+        """
         found: dict[str, Any] = super().__getstate__()
         return {**found, "noise_seed": None} if "privacy_spent_" in found else found
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """Training of a net, of which everything is known before its first step."""
+class PreparedTraining:
+    """Training of a net, prepared up to its first step."""
 
     net: DPSGDEstimator
     given: Records
@@ -457,13 +455,13 @@ class Prepared:
     unit: str
 
     def release(self) -> None:
-        """State the cost of the training that has succeeded, and keep the optimizer's memory."""
+        """State the cost of a training that succeeded, and keep optimizer memory."""
         cost.add_training(self.net, self.settings, self.costs, (*self.foreign, *self.task.notes), self.unit)
-        self.net.optimizer_memory_ = on_cpu(self.task.memory)
+        self.net.optimizer_memory_ = memory_on_cpu(self.task.memory)
 
 
-def constraints_of(kind: type) -> dict[str, Any]:
-    """scikit-learn's constraints on the arguments of an estimator: those of all classes above it."""
+def all_constraints(kind: type) -> dict[str, Any]:
+    """Parameter constraints of an estimator and of all classes above it."""
     stated = (vars(one).get("_parameter_constraints", {}) for one in reversed(kind.__mro__))
     return {name: allowed for part in stated for name, allowed in part.items()}
 
@@ -471,14 +469,17 @@ def constraints_of(kind: type) -> dict[str, Any]:
 # --- several nets on the same records ---------------------------------------------------------------------------------
 
 
-def _groups(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[list[Prepared]]:
-    """Prepare nets for training, grouped by common records; drop nets that fail."""
+def _group_by_records(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[list[PreparedTraining]]:
+    """Prepare nets for training in groups with equal records.
+
+    Nets that fail are dropped.
+    """
     if type(X) is np.ndarray and all(net.takes_chosen_rows for net in nets):
         X = ChosenRows(X)  # caches its conversion for the next net with the same bounds
-    groups: list[list[Prepared]] = []
+    groups: list[list[PreparedTraining]] = []
     for net in nets:
         with contained():  # this net has failed, the others have not
-            one = net._prepared(X, y, True, net._begin())
+            one = net._prepare_fit(X, y, True, net._check_before_data())
             same = (group for group in groups if one.device == group[0].device and one.given.are(group[0].given))
             group = next(same, [])
             if not group:
@@ -487,8 +488,8 @@ def _groups(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[list[Prepare
     return groups
 
 
-def _train_group(members: Sequence[Prepared]) -> list[Prepared]:
-    """Train nets on their common records; return those that succeeded."""
+def _train_group(members: Sequence[PreparedTraining]) -> list[PreparedTraining]:
+    """Train a group of nets on their records; return those that succeeded."""
     most, records = min(one.net.max_physical_batch for one in members), members[0].given.on(members[0].device)
     work = partial(train_together, [one.task for one in members], records, max_physical_batch=most)
     done = in_fixed_words(type(members[0].net).__name__, work)

@@ -13,26 +13,26 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from ...privacy import LeakingEstimatorError
 
 
-def of_kind(given: Any, kind: type) -> list[Any]:
-    """Callbacks of one kind, among those of a net, alone or with their names.
+def callbacks_of_kind(given: Any, kind: type) -> list[Any]:
+    """skorch callbacks of one kind, after a check of all.
 
     Raises
     ------
     LeakingEstimatorError
         For a callback that is not allowed, and for an allowed one that would act between the start and the end.
     """
-    found = [_alone(one) for one in ([] if given in (None, "disable") else given)]
+    found = [_callback_instance(one) for one in ([] if given in (None, "disable") else given)]
     for callback in found:
-        _check(callback)
+        _check_callback(callback)
     return [one for one in found if type(one) is kind]
 
 
-def _alone(given: Any) -> Any:
+def _callback_instance(given: Any) -> Any:
     callback = given[1] if isinstance(given, tuple) else given
     return callback() if isinstance(callback, type) else callback
 
 
-def _check(callback: Any) -> None:
+def _check_callback(callback: Any) -> None:
     # By exact type: a subclass may do anything.
     if type(callback) not in (LRScheduler, Freezer, ProgressBar):
         raise LeakingEstimatorError(
@@ -53,23 +53,26 @@ def _check(callback: Any) -> None:
 
 
 def _freezes_at_the_start(callback: Freezer) -> bool:
-    """Return whether a freezer is as made, or as initialised by skorch (copies keep the methods of their original)."""
+    """Return whether a skorch ``Freezer`` acts before the first step alone.
+
+    It is then as made, or as initialised by skorch (copies keep the methods of their original).
+    """
     at, schedule = callback.at, callback.schedule
-    made = isinstance(at, partial) and _is_method(at.func, Freezer._epoch_at) and at.keywords == {"epoch": 1}
+    made = isinstance(at, partial) and _is_method_of(at.func, Freezer._epoch_at) and at.keywords == {"epoch": 1}
     first = (type(at) is int and at == 1) or made
-    by_default = schedule is None or _is_method(schedule, Freezer._default_schedule)
+    by_default = schedule is None or _is_method_of(schedule, Freezer._default_schedule)
     return first and by_default and callback.fn is freeze_parameter
 
 
-def _is_method(given: object, known: object) -> bool:
+def _is_method_of(given: object, known: object) -> bool:
     return getattr(given, "__func__", None) is known
 
 
 # --- before the first step ------------------------------------------------------------------------------------------
 
 
-def freeze(module: nn.Module, given: Any) -> None:
-    """Freeze parameters by their names, for each ``Freezer`` among the callbacks of a net.
+def freeze_parameters(module: nn.Module, given: Any) -> None:
+    """Freeze parameters by name, for each skorch ``Freezer`` among the callbacks.
 
     Raises
     ------
@@ -77,7 +80,7 @@ def freeze(module: nn.Module, given: Any) -> None:
         If a freezer finds no parameter, or none is left to train.
     """
     parameters = list(module.named_parameters())
-    for callback in of_kind(given, Freezer):
+    for callback in callbacks_of_kind(given, Freezer):
         patterns = callback.patterns if isinstance(callback.patterns, (list, tuple)) else [callback.patterns]
         found = list(callback.filter_parameters(patterns, parameters))
         if not found:

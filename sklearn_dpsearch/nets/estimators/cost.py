@@ -19,7 +19,7 @@ from torch import nn
 from ...privacy import PrivacyError, compose, from_dict
 from ...privacy.spent import Component, PrivacySpent
 from ...privacy.statement.content import Release
-from ..fingerprint import digest
+from ..fingerprint import digest_of_arrays
 from .settings import Settings
 
 #: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
@@ -37,8 +37,8 @@ NOTE = "_sklearn_dpsearch_spent"
 Note: TypeAlias = str | tuple[str, PrivacySpent]
 
 
-def spent_of(model: Any) -> PrivacySpent:
-    """Cost that a fitted model states.
+def stated_cost(model: Any) -> PrivacySpent:
+    """Privacy cost that a fitted model states.
 
     Raises
     ------
@@ -51,16 +51,19 @@ def spent_of(model: Any) -> PrivacySpent:
     return spent
 
 
-def state(net: Any, *spent: PrivacySpent) -> None:
-    """Set the statement of a net, and note all costs of its parameters on the module."""
+def state_cost(net: Any, *spent: PrivacySpent) -> None:
+    """State the privacy cost of a net, and note it on the module."""
     vars(net)["privacy_spent_"] = spent[0]
     if "module_" in vars(net):
-        mark(net.module_, spent)
+        write_notes(net.module_, spent)
 
 
 def costs_before(net: Any, fresh: bool) -> list[PrivacySpent]:
-    """Costs of the parameters that training starts from: this net's own trainings, or those of other nets."""
-    found = costs(net.module_)
+    """Costs of the parameters from which a net's training starts.
+
+    They are of this net's own trainings, or of those of other nets.
+    """
+    found = costs_on_module(net.module_)
     if fresh:
         vars(net).pop("_inherited_", None)
         if found:
@@ -69,21 +72,21 @@ def costs_before(net: Any, fresh: bool) -> list[PrivacySpent]:
     return found if found or own is None else [own]
 
 
-def remember(net: Any) -> None:
-    """Remember the parameters of a net, so that parameters from elsewhere are recognised by their difference."""
-    net._known_parameters_ = digest(*net.module_.state_dict().values())
+def remember_parameters(net: Any) -> None:
+    """Remember a digest of a net's parameters, to recognise foreign ones."""
+    net._known_parameters_ = digest_of_arrays(*net.module_.state_dict().values())
 
 
 def foreign_parameters(net: Any) -> tuple[str, ...]:
-    """Assumptions about parameters that came into the module from elsewhere."""
+    """Assumptions about parameters put into a net's module from elsewhere."""
     known = vars(net).get("_known_parameters_")
-    if known is None or known == digest(*net.module_.state_dict().values()):
+    if known is None or known == digest_of_arrays(*net.module_.state_dict().values()):
         return ()
     return (f"{type(net).__name__}: parameters put into module_ from elsewhere hold nothing of the records.",)
 
 
-def check_units(costs: Sequence[PrivacySpent], unit: str) -> None:
-    """Raise for parameters whose earlier cost is of another unit of privacy than that of a training."""
+def check_same_unit(costs: Sequence[PrivacySpent], unit: str) -> None:
+    """Raise for earlier costs of another unit of privacy."""
     for spent in costs:
         if spent.unit != unit:
             raise PrivacyError(
@@ -93,8 +96,8 @@ def check_units(costs: Sequence[PrivacySpent], unit: str) -> None:
 
 
 def add_training(net: Any, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str], unit: str) -> None:
-    """Add one training to the cost of the parameters of a net."""
-    remember(net)
+    """Add one training to the privacy cost of a net."""
+    remember_parameters(net)
     net.n_steps_, net.noise_multiplier_ = settings.steps, settings.noise
     number = 1 + sum(len(spent.components) for spent in costs)
     own = PrivacySpent(
@@ -104,12 +107,12 @@ def add_training(net: Any, settings: Settings, costs: Sequence[PrivacySpent], no
         assumptions=(*net.privacy_assumptions(unit), *notes),
         unit=unit,
     )
-    state(net, together([*costs, own], own.delta))
+    state_cost(net, combined([*costs, own], own.delta))
 
 
-def together(spent: Sequence[PrivacySpent], delta: float) -> PrivacySpent:
-    """Combine statements about the same parameters into one."""
-    check_units(spent, spent[-1].unit)
+def combined(spent: Sequence[PrivacySpent], delta: float) -> PrivacySpent:
+    """Combine privacy statements about the same parameters into one."""
+    check_same_unit(spent, spent[-1].unit)
     return PrivacySpent(
         guarantee=compose(*(one.guarantee for one in spent)),
         delta=delta,
@@ -119,8 +122,8 @@ def together(spent: Sequence[PrivacySpent], delta: float) -> PrivacySpent:
     )
 
 
-def unfit(net: Any) -> None:
-    """Remove all traces of a failed training."""
+def remove_training(net: Any) -> None:
+    """Remove all attributes of a failed training from a net."""
     for name in FITTED & vars(net).keys():
         delattr(net, name)  # skorch keeps lists of the attributes that it has set
     if "initialized_" in vars(net):
@@ -130,42 +133,44 @@ def unfit(net: Any) -> None:
 # --- notes on modules -------------------------------------------------------------------------------------------------
 
 
-def mark(module: nn.Module, spent: Sequence[PrivacySpent]) -> None:
-    """Write the total cost of a module's parameters on the module and on all of its parts."""
-    put(module, tuple(map(_note_of, spent)))
+def write_notes(module: nn.Module, spent: Sequence[PrivacySpent]) -> None:
+    """Write privacy costs as notes on a module and its parts."""
+    put_notes(module, tuple(map(_new_note, spent)))
 
 
-def put(module: nn.Module, notes: tuple[Note, ...]) -> None:
-    """Put notes on a module and on all of its parts."""
+def put_notes(module: nn.Module, notes: tuple[Note, ...]) -> None:
+    """Put notes of a privacy cost on a module and its parts."""
     for part in module.modules():
         vars(part)[NOTE] = notes
 
 
-def costs(module: nn.Module) -> list[PrivacySpent]:
-    """Privacy cost of a module's parameters so far: one entry for each training, or search, that left a note."""
+def costs_on_module(module: nn.Module) -> list[PrivacySpent]:
+    """Privacy costs noted on a module, one for each training or search."""
     found: dict[str, PrivacySpent] = {}
     for note in (note for part in module.modules() for note in vars(part).get(NOTE, ())):
         token, spent = note if isinstance(note, tuple) else json.loads(note).values()
         if token not in found:  # copies of a note count once
-            found[token] = spent if isinstance(spent, PrivacySpent) else _statement(spent)
+            found[token] = spent if isinstance(spent, PrivacySpent) else _statement_from_values(spent)
     return list(found.values())
 
 
-def _note_of(spent: PrivacySpent) -> Note:
-    """Make a note: text, or the object itself if a guarantee cannot be written as text.
+def _new_note(spent: PrivacySpent) -> Note:
+    """Make a note of a privacy cost, with a number of its own.
+
+    It is text, or the object itself if a guarantee cannot be written as text. By the number copies are recognised.
 
     Each note has its own number, by which copies are recognised.
     """
     token = secrets.token_hex(16)
     try:
-        return json.dumps({"token": token, "spent": _written(spent)})
+        return json.dumps({"token": token, "spent": _statement_to_values(spent)})
     except PrivacyError:
         return (token, spent)
 
 
 @contextlib.contextmanager
-def saving(module: nn.Module) -> Iterator[None]:
-    """Write the notes of a module into its ``state_dict`` while the block lasts.
+def notes_in_state_dict(module: nn.Module) -> Iterator[None]:
+    """Write a module's cost notes into its ``state_dict`` while open.
 
     Raises
     ------
@@ -192,8 +197,11 @@ def saving(module: nn.Module) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def loading(module: nn.Module) -> Iterator[list[tuple[str, ...]]]:
-    """Collect the notes of parameters loaded into a module while the block lasts; empty for a file without notes."""
+def notes_of_state_dict(module: nn.Module) -> Iterator[list[tuple[str, ...]]]:
+    """Collect cost notes of parameters loaded into a module while open.
+
+    Empty for a file without notes.
+    """
     found: list[tuple[str, ...]] = []
 
     def note(state: object, prefix: str, metadata: dict[str, Any], *rest: object) -> None:
@@ -209,8 +217,8 @@ def loading(module: nn.Module) -> Iterator[list[tuple[str, ...]]]:
 # --- as text -------------------------------------------------------------------------------------------------------
 
 
-def _written(spent: PrivacySpent) -> dict[str, Any]:
-    """A statement as plain values, whose guarantees are in the versioned layout of ``to_dict``."""
+def _statement_to_values(spent: PrivacySpent) -> dict[str, Any]:
+    """Privacy statement as plain values, in the versioned layout of ``to_dict``."""
     return {
         "guarantee": spent.guarantee.to_dict(),
         "delta": spent.delta,
@@ -221,8 +229,11 @@ def _written(spent: PrivacySpent) -> dict[str, Any]:
     }
 
 
-def _statement(found: Mapping[str, Any]) -> PrivacySpent:
-    """Read a statement from plain values; the file may come from an untrusted source."""
+def _statement_from_values(found: Mapping[str, Any]) -> PrivacySpent:
+    """Read a privacy statement from plain values.
+
+    The file may come from an untrusted source.
+    """
     release = found["release"]
     return PrivacySpent(
         guarantee=from_dict(found["guarantee"]),

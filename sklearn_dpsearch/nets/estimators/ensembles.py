@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import numbers
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,21 +15,19 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from ..._docstrings import documented
 from ...boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from ...boosting.base import GradientBoosting
-from ...boosting.estimators import log_chances
-from ...boosting.noise import STATED_DELTA, TARGETS, CalibratedModel
+from ...boosting.estimators import log_probabilities
+from ...boosting.table_model import STATED_DELTA, TableModel
 from ...data.labels import ClassWeights
 from ...data.persons import number_of_persons, persons_in
-from ...preprocessing import Schema
 from ...privacy import Guarantee, calibrate, compose
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ..estimators import cost
-from ..randomness import Seed
 from .base import PLACES
-from .docstrings import documented
 from .frame_estimators import DPTabularClassifier, DPTabularRegressor, FrameNet
 from .table_base import RATE, LogitClassifier
 from .table_records import Array, Given
@@ -45,15 +43,11 @@ FITTED = ("net_", "boosting_", "net_weight_", "privacy_spent_", "classes_", "n_f
 
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class TabularEnsemble(CalibratedModel):
+class TabularEnsemble(TableModel):
     """Two private models of one table, and the composition of their guarantees.
 
     Parameters
     ----------
-    schema : Schema or dict
-        Columns by name, as ``TableEncoder`` takes them. It is public knowledge.
-    target : str, optional
-        Column of the schema that is predicted, and no feature. The schema then states ``classes``, or ``bounds_y``.
     target_epsilon, target_delta : float, optional
         Guarantee of one fit, to which both models are calibrated.
     target_mu : float, optional
@@ -77,10 +71,6 @@ class TabularEnsemble(CalibratedModel):
         Weight of the net in the mean.
     privacy_spent_ : PrivacySpent
         Cost of both models together.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        The schema's columns without the target; only after ``fit`` on a data frame.
 
     Notes
     -----
@@ -90,14 +80,8 @@ class TabularEnsemble(CalibratedModel):
     from noise; but at least 1/10. n is the number of records. Weights are free.
     """
 
-    #: Persons may come as ``groups``: a search hands them on.
-    takes_groups = True
-    #: Constructor arguments on which the guarantee depends.
-    privacy_parameters: ClassVar[tuple[str, ...]] = (*TARGETS, "neighboring")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **CalibratedModel._parameter_constraints,
-        "schema": [Mapping],
-        "target": [None, str],
+        **TableModel._parameter_constraints,
         "batch_size": [None, Interval(numbers.Real, 0, None, closed="neither")],
         "classes": ["array-like", None],
         "class_weight": [dict, None],
@@ -108,20 +92,15 @@ class TabularEnsemble(CalibratedModel):
     _facts: ClassVar[tuple[str, ...]]
     _of_net: ClassVar[dict[str, Any]] = {"sample_rate": RATE}
 
-    schema: Schema | Mapping[str, Any] = field(kw_only=False)
-    target: str | None = None
-    target_epsilon: float | None = None
-    target_delta: float | None = None
-    target_mu: float | None = None
     batch_size: float | None = None
-    neighboring: Neighboring = "zero_out"
-    random_state: Seed = None
-    noise_seed: Seed = None
 
     @property
     def privacy_spent_(self) -> PrivacySpent:
-        """Cost of the fit, or of the search that released it; both models, which are released together, state it."""
-        return cost.spent_of(self)
+        """Cost of the fit, or of the search that released it.
+
+        Both models, which are released together, state it.
+        """
+        return cost.stated_cost(self)
 
     @privacy_spent_.setter
     def privacy_spent_(self, spent: PrivacySpent) -> None:
@@ -147,7 +126,7 @@ class TabularEnsemble(CalibratedModel):
 
     def privacy_assumptions(self, unit: str = "record") -> tuple[str, ...]:
         """Assumptions of the guarantee for records, or persons, as plain sentences."""
-        net, boosting = self._models(1.0)
+        net, boosting = self._unfitted_models(1.0)
         return tuple(dict.fromkeys((*net.privacy_assumptions(unit), *boosting.privacy_assumptions())))
 
     def expecting(self, n: float) -> dict[str, Any]:
@@ -155,55 +134,37 @@ class TabularEnsemble(CalibratedModel):
         return {"batch_size": RATE * n}
 
     def in_places(self, places: int) -> None:
-        """Train the net of the next ``fit`` in this public number of places, as other nets do in a search."""
+        """Draw the net's batches of the next ``fit`` from a number of places.
+
+        The number is public.
+        """
         self.__dict__[PLACES] = places
 
     def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
-        """Parameters for a guarantee, and for targets, under replace-one neighbours; None for other relations."""
-        return self._models(1.0)[0].under(neighboring)
+        """Parameters for a guarantee, and for targets, under replace-one neighbours.
+
+        None for other relations.
+        """
+        return self._unfitted_models(1.0)[0].under(neighboring)
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
         """No parameter is worth searching: both models follow their defaults."""
         return [{}]
 
-    @property
-    def public_facts(self) -> dict[str, Any]:
-        """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
-        return self._models(1.0)[1].public_facts
-
-    def columns_read(self) -> list[str]:
-        """One line for each column, as boosting reads it: ``age: number from 18 to 90, 72 bins``."""
-        return self._models(1.0)[1].columns_read()
-
-    def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
-        """Make up records that fit the schema, for a dry run; they hold nothing about real records.
-
-        Parameters
-        ----------
-        n_samples : int
-        random_state : int
-            A public seed.
-
-        Returns
-        -------
-        DataFrame of shape (n_samples, n_columns)
-        """
-        return self._models(1.0)[1].made_up(n_samples, random_state)
-
     def _calibrated_mu(self, epsilon: float, delta: float) -> float:
         return calibrate(functools.cache(self._guarantee), epsilon, delta)
 
     def _guarantee(self, mu: float) -> Guarantee:
-        return compose(*(model.privacy_guarantee() for model in self._models(mu * SHARE)))
+        return compose(*(model.privacy_guarantee() for model in self._unfitted_models(mu * SHARE)))
 
-    def _models(self, mu: float) -> tuple[FrameNet, GradientBoosting]:
-        """Net and boosting, unfitted, with a guarantee of ``mu`` each."""
+    def _unfitted_models(self, mu: float) -> tuple[FrameNet, GradientBoosting]:
+        """Unfitted net and boosting, with a guarantee of ``mu`` each."""
         names = ("schema", "target", "neighboring", "random_state", "noise_seed", *self._facts)
         shared = {"target_mu": mu, **{name: getattr(self, name) for name in names}}
         net, boosting = self._kinds
         return net(**shared, batch_size=self.batch_size, **self._of_net), boosting(**shared)
 
-    def _mean(self, method: str, X: Any) -> Array:
+    def _weighted_mean(self, method: str, X: Any) -> Array:
         """Weighted mean of what a method of both models returns."""
         check_is_fitted(self, "net_")
         of_net, of_boosting = (getattr(model, method)(X) for model in (self.net_, self.boosting_))
@@ -230,7 +191,7 @@ class TabularEnsemble(CalibratedModel):
         places, guarantee = self.__dict__.pop(PLACES, None), self.privacy_guarantee()
         for name in FITTED:
             self.__dict__.pop(name, None)
-        net, boosting = self._models(self._mu() * SHARE)
+        net, boosting = self._unfitted_models(self._mu() * SHARE)
         if places is not None:
             net.in_places(places)
         n_samples = _num_samples(X)
@@ -242,7 +203,7 @@ class TabularEnsemble(CalibratedModel):
         parts = (("training of the net", net), ("boosting", boosting))
         components = tuple(Component(name=name, guarantee=one.privacy_spent_.guarantee) for name, one in parts)
         self.net_, self.boosting_ = (one.set_params(random_state=None, noise_seed=None) for one in (net, boosting))
-        self.net_weight_ = net_weight(n * self._mu())
+        self.net_weight_ = weight_of_net(n * self._mu())
         self.privacy_spent_ = PrivacySpent(
             guarantee=guarantee,
             delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
@@ -259,7 +220,9 @@ class TabularEnsemble(CalibratedModel):
 @documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularEnsembleClassifier(LogitClassifier, TabularEnsemble):
-    """Classifier of data frames: the mean of a net and of boosting, each with half of the privacy.
+    """Classifier of data frames: the mean of a net and of boosting.
+
+    Each of the two has half of the privacy.
 
     Logits are averaged: those of ``DPTabularClassifier`` without hidden layers, and of
     ``DPGradientBoostingClassifier``.
@@ -286,17 +249,19 @@ class DPTabularEnsembleClassifier(LogitClassifier, TabularEnsemble):
 
     def decision_function(self, X: Any) -> Array:
         """Logits, shape (n_samples, n_classes); with two classes their difference, shape (n_samples,)."""
-        return self._mean("decision_function", X)
+        return self._weighted_mean("decision_function", X)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
-        return log_chances(self.decision_function(X))
+        return log_probabilities(self.decision_function(X))
 
 
 @documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
-    """Regressor of data frames: the mean of a net and of boosting, each with half of the privacy.
+    """Regressor of data frames: the mean of a net and of boosting.
+
+    Each of the two has half of the privacy.
 
     Predictions are averaged: those of ``DPTabularRegressor`` and of ``DPGradientBoostingRegressor``.
 
@@ -312,7 +277,7 @@ class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
 
     def predict(self, X: Any) -> Array:
         """Predicted values, shape (n_samples,), inside ``bounds_y``."""
-        return self._mean("predict", X)
+        return self._weighted_mean("predict", X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -320,6 +285,6 @@ class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
         return tags
 
 
-def net_weight(signal: float) -> float:
-    """Weight of the net in the mean, by n·μ, a public number."""
+def weight_of_net(signal: float) -> float:
+    """Weight of the net in the mean with boosting, by n·μ."""
     return max(WEIGHT * math.sqrt(min(1.0, signal / FEW, MANY / signal)), LEAST_WEIGHT)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..._docstrings import documented
 from ...preprocessing import ColumnShape, Schema
 from ...preprocessing.schema import MOST_SHOWN
 from ..estimators import layers
-from .docstrings import documented
 from .layers import HiddenLayerSizes
 from .table_base import TableClassifier, TableNet, TableRegressor
 from .table_records import FrameRecords
@@ -62,13 +62,18 @@ class FrameNet(TableNet):
         return FrameRecords(self).stated
 
     def columns_read(self) -> list[str]:
-        """One line for each column, as the schema is understood: ``age: number from 18 to 90, 17 bins``."""
+        """One line for each column, as the schema is understood.
+
+        For example ``age: number from 18 to 90, 17 bins``.
+        """
         form = FrameRecords(self)
         target = [] if self.target is None else form.whole.only(self.target).described({}, MOST_SHOWN)
         return [*form.encoder.columns_read(), *(f"{line} (the target)" for line in target)]
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
-        """Make up records that fit the schema, for a dry run; they hold nothing about real records.
+        """Make up records that fit the schema, for a dry run.
+
+        They hold nothing about real records.
 
         Parameters
         ----------
@@ -102,7 +107,7 @@ class FrameNet(TableNet):
             a date have shapes of their own: ``since_month`` … The noise is that of ``weight_noise_``.
         """
         check_is_fitted(self, "module_")
-        records, layer, contrasts = FrameRecords(self), layers.linear_part(self.module_), self._contrasts()
+        records, layer, contrasts = FrameRecords(self), layers.linear_part(self.module_), self._curves_of_outputs()
         weights = np.empty(layer.weight.shape)
         weights[:, records.order] = layer.weight.detach().cpu().numpy()
         noise = None
@@ -114,10 +119,10 @@ class FrameNet(TableNet):
 @documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularClassifier(FrameNet, TableClassifier):
-    """Classifier of data frames, trained with DP-SGD: a linear part and a perceptron, added up.
+    """Classifier of data frames, trained with DP-SGD.
 
-    The linear part sees every column of the encoded table, bins included; the perceptron sees it without bins (wide and
-    deep: Cheng et al. 2016). Without hidden layers the model is additive.
+    A linear part sees every column of the encoded table, bins included; a perceptron, which is added to it, sees the
+    table without bins (wide and deep: Cheng et al. 2016). Without hidden layers the model is additive.
 
     Examples
     --------
@@ -134,10 +139,10 @@ class DPTabularClassifier(FrameNet, TableClassifier):
 @documented
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class DPTabularRegressor(FrameNet, TableRegressor):
-    """Regressor of data frames, trained with DP-SGD: a linear part and a perceptron, added up.
+    """Regressor of data frames, trained with DP-SGD.
 
-    The linear part sees every column of the encoded table, bins included; the perceptron sees it without bins (wide and
-    deep: Cheng et al. 2016). Without hidden layers the model is additive.
+    A linear part sees every column of the encoded table, bins included; a perceptron, which is added to it, sees the
+    table without bins (wide and deep: Cheng et al. 2016). Without hidden layers the model is additive.
 
     Parameters
     ----------

@@ -21,9 +21,9 @@ from ...data.columns import array_of
 from ...data.lists import is_list
 from ...data.rows import ChosenRows
 from ...errors import TrainingError
-from ..named_tensors import Inputs, each, tensors_of
+from ..named_tensors import Inputs, list_tensors, map_tensors
 from ..randomness import global_torch_seed
-from ..records import CHECKED, HeldRecords, MappedRecords, ReadRecords, Records, converted, stays_in_file
+from ..records import CHECKED, HeldRecords, MappedRecords, ReadRecords, Records, converted_rows, stays_in_file
 
 #: Kinds of arrays that hold no numbers: the whole type would tell the longest text of all records.
 KINDS = {"U": "text", "S": "bytes", "O": "objects", "c": "complex numbers", "M": "dates", "m": "durations"}
@@ -31,13 +31,15 @@ KINDS = {"U": "text", "S": "bytes", "O": "objects", "c": "complex numbers", "M":
 Encode = Callable[[Any], torch.Tensor]
 
 
-def is_source(X: Any) -> bool:
-    """Return whether records are read one by one."""
+def is_dataset(X: Any) -> bool:
+    """Return whether X is a dataset whose records are read one by one."""
     return isinstance(X, (torch.utils.data.Dataset, SliceDataset))
 
 
-def inputs_of(X: Any) -> Inputs:
-    """Arrays as tensors in single precision; integers stay integers. Arrays that fit are not copied.
+def tensors_from_arrays(X: Any) -> Inputs:
+    """Arrays as tensors in single precision; integers stay integers.
+
+    Arrays that fit are not copied.
 
     Raises
     ------
@@ -45,18 +47,22 @@ def inputs_of(X: Any) -> Inputs:
         For values other than numbers, and for parts of different lengths.
     """
     if isinstance(X, ChosenRows) and X.dtype.kind in "fiub":
-        return converted(X, "single", row_of(X).dtype, lambda block, out: out.copy_(block_of(block)), CHECKED)
+        return converted_rows(
+            X, "single", zero_row(X).dtype, lambda block, out: out.copy_(tensor_from_block(block)), CHECKED
+        )
     if not isinstance(X, Mapping):
-        return block_of(np.array(X) if isinstance(X, np.memmap) else X)  # the file may change meanwhile
-    parts = {str(name): block_of(part, f"X[{name!r}]") for name, part in X.items()}
+        return tensor_from_block(np.array(X) if isinstance(X, np.memmap) else X)  # the file may change meanwhile
+    parts = {str(name): tensor_from_block(part, f"X[{name!r}]") for name, part in X.items()}
     lengths = {name: len(part) for name, part in parts.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"Found inputs of different lengths, {lengths}; one row per record is needed in each.")
     return parts
 
 
-def records_of(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode, device: Any) -> Records:
-    """Records for training, in the form in which they stay: read one by one, in their file, or in memory.
+def training_records(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode, device: Any) -> Records:
+    """Records for training from arrays, named arrays, or a ``Dataset``.
+
+    They stay as they are: read one by one, in their file, or in memory.
 
     Parameters
     ----------
@@ -67,37 +73,42 @@ def records_of(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode
     encode : callable
     device : str or device
     """
-    X, y = as_arrays(X, y)
-    if is_source(X):
-        return reading(X, y, taken, encode)
+    X, y = arrays_from_dataset(X, y)
+    if is_dataset(X):
+        return dataset_records(X, y, taken, encode)
     if y is None:
         raise ValueError("Found y=None with X that is no Dataset; the target of each record is needed.")
     if not stays_in_file(X, device):
-        inputs, targets = taken(inputs_of(X)), encode(y)
-        check_consistent_length(tensors_of(inputs)[0], targets)
+        inputs, targets = taken(tensors_from_arrays(X)), encode(y)
+        check_consistent_length(list_tensors(inputs)[0], targets)
         return HeldRecords(inputs=inputs, targets=targets)
     rows = X if isinstance(X, ChosenRows) else ChosenRows(X)
-    row, targets = taken(row_of(rows)), encode(y)
+    row, targets = taken(zero_row(rows)), encode(y)
     check_consistent_length(rows, targets)
     assert isinstance(row, torch.Tensor)
     kind = row.dtype
     return MappedRecords(
-        rows=rows, convert=lambda block: block_of(block).to(kind), how=kind, inputs=row, targets=targets
+        rows=rows, convert=lambda block: tensor_from_block(block).to(kind), how=kind, inputs=row, targets=targets
     )
 
 
-def row_of(rows: ChosenRows) -> torch.Tensor:
-    """Row of zeros, of the shape and kind of the records."""
-    return single(torch.from_numpy(np.zeros((1, *rows.shape[1:]), rows.dtype)))
+def zero_row(rows: ChosenRows) -> torch.Tensor:
+    """Tensor with one row of zeros, like the rows of an array."""
+    return single_precision(torch.from_numpy(np.zeros((1, *rows.shape[1:]), rows.dtype)))
 
 
-def block_of(block: Any, name: str = "X") -> torch.Tensor:
-    """Convert rows to single precision; integers stay integers."""
-    return single(torch.from_numpy(array(name, block)))
+def tensor_from_block(block: Any, name: str = "X") -> torch.Tensor:
+    """Rows of an array as a tensor in single precision.
+
+    Integers stay integers.
+    """
+    return single_precision(torch.from_numpy(numeric_array(name, block)))
 
 
-def array(name: str, data: Any) -> NDArray[Any]:
-    """Records as a numeric array; a list becomes one of floating-point numbers.
+def numeric_array(name: str, data: Any) -> NDArray[Any]:
+    """Array of numbers from the user's container.
+
+    A list becomes one of floating-point numbers.
 
     Raises
     ------
@@ -110,16 +121,18 @@ def array(name: str, data: Any) -> NDArray[Any]:
     return np.require(found, requirements=["C", "W"])
 
 
-def single(values: torch.Tensor) -> torch.Tensor:
-    """Floating-point numbers in single precision; integers (tokens) as they are, for embeddings."""
+def single_precision(values: torch.Tensor) -> torch.Tensor:
+    """Tensor with floats in single precision; integers stay as tokens."""
     return values.float() if values.is_floating_point() else values.long()
 
 
 # --- sources ---------------------------------------------------------------------------------------------------------
 
 
-def read(inputs: Any, targets: Any, number: int) -> tuple[Inputs, Any]:
-    """Input and target of one record; without targets a record is a pair of both.
+def read_record(inputs: Any, targets: Any, number: int) -> tuple[Inputs, Any]:
+    """Read the input and the target of one record of a ``Dataset``.
+
+    Without targets a record is a pair of both.
 
     Raises
     ------
@@ -139,11 +152,13 @@ def read(inputs: Any, targets: Any, number: int) -> tuple[Inputs, Any]:
             f"Found a record of {name} that is no pair; its __getitem__ has to return two values, the input (a tensor, "
             "or a dict of tensors) and the target, as in skorch."
         )
-    return tensors(found[0]), found[1].detach().cpu().numpy() if isinstance(found[1], torch.Tensor) else found[1]
+    return record_tensors(found[0]), found[1].detach().cpu().numpy() if isinstance(found[1], torch.Tensor) else found[1]
 
 
-def reading(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode) -> ReadRecords:
-    """Records that are read one by one. The first one is read for its shape and kind only; its values are not used.
+def dataset_records(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode) -> ReadRecords:
+    """Records of a ``Dataset``, each read when a batch needs it.
+
+    The first one is read for its shape and kind only; its values are not used.
 
     Raises
     ------
@@ -165,39 +180,45 @@ def reading(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode) -
     if len(X) == 0:
         raise ValueError(f"Found {name} with 0 records; the first one says what shape they have.")
     y = y if y is None or isinstance(y, SliceDataset) or is_list(y) else np.asarray(y)
-    owners, nothing = tuple(owner for owner in (X, y) if is_source(owner)), torch.empty(0)
+    owners, nothing = tuple(owner for owner in (X, y) if is_dataset(owner)), torch.empty(0)
     unseen = ReadRecords(
-        read=partial(read, X, y), encode=encode, number=len(X), owners=owners, inputs=nothing, targets=nothing
+        read=partial(read_record, X, y), encode=encode, number=len(X), owners=owners, inputs=nothing, targets=nothing
     )
     with unseen.opened(None) as opened, global_torch_seed():  # its lock: other threads may be training
         ((first, target),) = opened.read_each([0])
-    row = taken(each(lambda part: torch.zeros_like(part).unsqueeze(0), first))
+    row = taken(map_tensors(lambda part: torch.zeros_like(part).unsqueeze(0), first))
     return replace(unseen, inputs=row, targets=torch.zeros_like(encode([target])))
 
 
-def as_arrays(X: Any, y: Any) -> tuple[Any, Any]:
-    """Replace datasets of arrays by their arrays; leave all other inputs unchanged."""
+def arrays_from_dataset(X: Any, y: Any) -> tuple[Any, Any]:
+    """Replace datasets of arrays by their arrays.
+
+    All other inputs are unchanged.
+    """
     if isinstance(X, DataLoader):
         raise TypeError(
             "Found a DataLoader; a private training draws its batches itself, as its guarantee depends on them. Give "
             "loader.dataset: fit(loader.dataset, None), with the rate or size of batches as sample_rate or batch_size."
         )
     if isinstance(X, SliceDataset):
-        held, answers = _held(X), _held(y) if isinstance(y, SliceDataset) else [y]
+        held, answers = _arrays_held(X), _arrays_held(y) if isinstance(y, SliceDataset) else [y]
         return (held[0], answers[0]) if held and answers else (X, y)
-    held = _held(X) if y is None else None
+    held = _arrays_held(X) if y is None else None
     return (X, y) if held is None or len(held) != 2 else (held[0], held[1])
 
 
-def _held(source: Any) -> list[Any] | None:
-    """Arrays of a dataset, one for each returned value. By exact type: a subclass may do more."""
+def _arrays_held(source: Any) -> list[Any] | None:
+    """Arrays that a ``Dataset`` holds, one for each returned value.
+
+    By exact type: a subclass may do more.
+    """
     if type(source) is TensorDataset:
         return list(source.tensors)
     if type(source) is skorch.dataset.Dataset and isinstance(source.X, (np.ndarray, torch.Tensor)):
         return None if source.y is None else [source.X, source.y]
     if type(source) not in (Subset, SliceDataset):
         return None
-    held = _held(source.dataset)
+    held = _arrays_held(source.dataset)
     if held is None:
         return None
     chosen = np.asarray(source.indices if type(source) is Subset else source.indices_, dtype=np.int64)
@@ -205,24 +226,27 @@ def _held(source: Any) -> list[Any] | None:
     return rows if type(source) is Subset else rows[source.idx : source.idx + 1]
 
 
-def tensors(item: Any) -> Inputs:
-    """One record's input, or inputs by name, in single precision; integers stay integers."""
+def record_tensors(item: Any) -> Inputs:
+    """Input of one record, or inputs by name, as tensors.
+
+    In single precision; integers stay integers.
+    """
     if isinstance(item, Mapping):
-        return {str(name): _tensor(part) for name, part in item.items()}
+        return {str(name): _record_tensor(part) for name, part in item.items()}
     if isinstance(item, (tuple, list)) and any(getattr(part, "ndim", 0) for part in item):
         raise TrainingError(
             "Found several inputs of a record in a tuple or list. Return a dict with the names of forward's arguments."
         )
-    return _tensor(item)
+    return _record_tensor(item)
 
 
-def _tensor(item: Any) -> torch.Tensor:
+def _record_tensor(item: Any) -> torch.Tensor:
     if isinstance(item, torch.Tensor):
-        return single(item.detach())
+        return single_precision(item.detach())
     values = np.asarray(item)
     if values.dtype.kind not in "fiub":
         raise TrainingError(f"Expected the inputs of a record as numbers, got dtype {values.dtype}.")
-    return single(torch.tensor(values))
+    return single_precision(torch.tensor(values))
 
 
 class ForPrediction(torch.utils.data.Dataset):
@@ -242,14 +266,14 @@ class ForPrediction(torch.utils.data.Dataset):
     def __getitem__(self, number: int) -> tuple[Any, int]:
         found = self.source[number]
         alone = isinstance(self.source, SliceDataset) or not isinstance(found, (tuple, list)) or len(found) != 2
-        return tensors(found if alone else found[0]), 0
+        return record_tensors(found if alone else found[0]), 0
 
 
 # --- trial of a module ------------------------------------------------------------------------------------------------
 
 
-def check_names(module: nn.Module, names: Sequence[str]) -> None:
-    """Raise for named inputs that are not the arguments of ``forward``.
+def check_input_names(module: nn.Module, names: Sequence[str]) -> None:
+    """Raise for named inputs that ``forward`` does not take.
 
     Raises
     ------

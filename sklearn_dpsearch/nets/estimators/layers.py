@@ -36,16 +36,19 @@ FROM_FOR_NUMBERS = 10_000
 SUPPORTED, SUPPORTED_FOR_NUMBERS = 10_000, 1_000
 
 
-def zero(fan_in: int, fan_out: int) -> nn.Linear:
-    """Linear layer that starts at zero: where the loss is convex, a random start could only harm."""
+def zero_linear(fan_in: int, fan_out: int) -> nn.Linear:
+    """Linear layer that starts at zero.
+
+    Where the loss is convex, a random start could only harm.
+    """
     layer = nn.utils.skip_init(nn.Linear, fan_in, fan_out, dtype=torch.float32)
     nn.init.zeros_(layer.weight)
     nn.init.zeros_(layer.bias)
     return layer
 
 
-def sequential(widths: Sequence[int], activation: Callable[[], nn.Module], generator: torch.Generator) -> nn.Sequential:
-    """Linear layers in sequence.
+def perceptron(widths: Sequence[int], activation: Callable[[], nn.Module], generator: torch.Generator) -> nn.Sequential:
+    """Linear layers with activations, from public initial weights.
 
     Weights start uniform (Glorot); biases, and a net without hidden layers, start at zero.
 
@@ -58,17 +61,19 @@ def sequential(widths: Sequence[int], activation: Callable[[], nn.Module], gener
     generator : torch.Generator
     """
     if len(widths) == 2:
-        return nn.Sequential(zero(*widths))
+        return nn.Sequential(zero_linear(*widths))
     parts: list[nn.Module] = []
     for fan_in, fan_out in itertools.pairwise(widths):
-        layer = zero(fan_in, fan_out)
+        layer = zero_linear(fan_in, fan_out)
         nn.init.xavier_uniform_(layer.weight, generator=generator)
         parts += [layer, activation()]
     return nn.Sequential(*parts[:-1])
 
 
 class WideAndDeep(nn.Module):
-    """Sum of a linear part on all inputs and a part with hidden layers on the first ones (Cheng et al. 2016).
+    """Sum of a linear part and hidden layers (Cheng et al. 2016).
+
+    The linear part sees all inputs, the other one the first of them.
 
     Parameters
     ----------
@@ -85,12 +90,14 @@ class WideAndDeep(nn.Module):
         self.first = deep[0].in_features
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Outputs of shape (n_samples, n_outputs)."""
+        """Outputs of both parts, added up, shape (n_samples, n_outputs)."""
         return self.wide(inputs) + self.deep(inputs[:, : self.first])
 
 
-def squared_gradient_at_start(deep: Sequence[int], squared_input: float, *, from_linear: bool) -> float:
-    """Expected square of the norm of a record's gradient in a part with hidden layers, for a residual of norm 1.
+def squared_gradient_of_perceptron(deep: Sequence[int], squared_input: float, *, from_linear: bool) -> float:
+    """Expected squared norm of a record's gradient at a perceptron's start.
+
+    It is for a residual of norm 1.
 
     At the initial weights, whose variance is 2 ÷ (inputs + outputs); half of all units are active, as with ReLU.
 
@@ -119,7 +126,7 @@ def squared_gradient_at_start(deep: Sequence[int], squared_input: float, *, from
 
 
 def linear_part(module: nn.Module) -> nn.Linear:
-    """Linear part of a module of ``wide_and_deep``."""
+    """Linear part of a module made by ``wide_and_deep``."""
     part: nn.Linear = module.wide if isinstance(module, WideAndDeep) else next(module.children())
     return part
 
@@ -132,7 +139,7 @@ def wide_and_deep(
     *,
     from_linear: bool,
 ) -> nn.Module:
-    """Linear part plus a part with hidden layers; the linear part alone if there are none.
+    """Module of a linear part, and of hidden layers if there are any.
 
     Parameters
     ----------
@@ -147,18 +154,18 @@ def wide_and_deep(
         from that, several layers lose.
     """
     if len(deep) == 2:
-        return nn.Sequential(zero(*wide))
-    hidden = sequential(deep, activation, generator)
+        return nn.Sequential(zero_linear(*wide))
+    hidden = perceptron(deep, activation, generator)
     if from_linear:
         nn.init.zeros_(hidden[-1].weight)
-    return WideAndDeep(zero(*wide), hidden)
+    return WideAndDeep(zero_linear(*wide), hidden)
 
 
 # --- widths -----------------------------------------------------------------------------------------------------------
 
 
-def checked_widths(given: Any) -> tuple[int, ...] | None:
-    """Checked widths, or None for "auto".
+def checked_hidden_layers(given: Any) -> tuple[int, ...] | None:
+    """Checked widths of hidden layers, or None for "auto".
 
     Raises
     ------
@@ -173,12 +180,12 @@ def checked_widths(given: Any) -> tuple[int, ...] | None:
     return tuple(int(size) for size in sizes)
 
 
-def by_rule(n: float) -> tuple[int, ...]:
-    """Widths of a perceptron's hidden layers for ``n`` records, a public number."""
+def hidden_layers_by_rule(n: float) -> tuple[int, ...]:
+    """Widths of a perceptron's hidden layers, by the public number of records."""
     return MANY if n >= FROM else FEW
 
 
-def beside_bins(n: float, signal: float, *, of_classes: bool) -> tuple[int, ...]:
+def hidden_layers_beside_bins(n: float, signal: float, *, of_classes: bool) -> tuple[int, ...]:
     """Widths of the hidden layers beside a linear part with bins.
 
     Parameters
@@ -194,13 +201,15 @@ def beside_bins(n: float, signal: float, *, of_classes: bool) -> tuple[int, ...]
     return BESIDE_BINS if of_classes or n < FROM_FOR_NUMBERS else BESIDE_BINS_FOR_NUMBERS
 
 
-def space(given: HiddenLayerSizes) -> dict[str, Any]:
-    """Search space: the net's own hidden layers, and one more as wide as the last. "auto": the rule's choice, or many.
+def hidden_layer_space(given: HiddenLayerSizes) -> dict[str, Any]:
+    """Search space of hidden layers: the net's own, and one more.
+
+    That one is as wide as the last. For "auto" there are the rule's choice, and many.
 
     No formula gives width and depth; of the variants measured (examples/benchmarks/perceptrons.py) one more layer gains
     most and loses least. More passes over the records gain at most half a point, for several times the work.
     """
-    own = checked_widths(given)
+    own = checked_hidden_layers(given)
     if own is None:
         return {"hidden_layer_sizes": ["auto", MANY]}
     return {"hidden_layer_sizes": [own, (*own, own[-1] if own else FEW[-1])]}

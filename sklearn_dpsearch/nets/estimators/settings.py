@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -38,49 +39,44 @@ class Settings:
     neighboring : {"zero_out", "replace_one"}
     batch_size : float or None
         Expected batch size as a constant; None: it follows from the number of records, which is public.
-    noise_multiplier, target_epsilon, target_delta, target_mu : float or None
+    target : mapping of str to float
+        One way to state the noise, by the names of arguments.
     """
 
     sample_rate: float
     steps: int
     max_grad_norm: float | None
     neighboring: Neighboring
-    batch_size: float | None = None
-    noise_multiplier: float | None = None
-    target_epsilon: float | None = None
-    target_delta: float | None = None
-    target_mu: float | None = None
+    batch_size: float | None
+    target: Mapping[str, float]
 
     def expected_batch_size(self, n: int) -> float:
-        """Expected batch size for ``n`` records."""
+        """Expected batch size of a training on ``n`` records."""
         return self.sample_rate * n if self.batch_size is None else self.batch_size
 
     def expected_number(self, n: int) -> float:
-        """Number of records: ``n``, or the number that the arguments tell."""
+        """Number of records that a training expects: ``n``, or as told."""
         return n if self.batch_size is None else self.batch_size / self.sample_rate
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """Guarantee of one training."""
-        if self.target_mu is not None:
+        """Privacy guarantee of one training with these settings."""
+        if "target_mu" in self.target:
             # The target itself, not the guarantee of the noise: all candidates of a search then have equal guarantees.
-            return gaussian_target(self.target_mu, neighboring=self.neighboring)
+            return gaussian_target(self.target["target_mu"], neighboring=self.neighboring)
         return DPSGD(
             noise_multiplier=self.noise, sample_rate=self.sample_rate, steps=self.steps, neighboring=self.neighboring
         )
 
     @cached_property
     def noise(self) -> float:
-        """The noise multiplier, as given or as calibrated."""
-        if self.noise_multiplier is not None:
-            return self.noise_multiplier
-        if self.target_mu is not None:
-            return noise_multiplier_under(self.target_mu, self.sample_rate, self.steps, neighboring=self.neighboring)
-        assert self.target_epsilon is not None
-        assert self.target_delta is not None
-        return noise_multiplier_for(
-            self.target_epsilon, self.target_delta, self.sample_rate, self.steps, self.neighboring
-        )
+        """Noise multiplier of one training, as given or as calibrated."""
+        run, target = (self.sample_rate, self.steps), self.target
+        if "target_mu" in target:
+            return noise_multiplier_under(target["target_mu"], *run, neighboring=self.neighboring)
+        if "target_epsilon" in target:
+            return noise_multiplier_for(target["target_epsilon"], target["target_delta"], *run, self.neighboring)
+        return target["noise_multiplier"]
 
 
 @functools.lru_cache(maxsize=1024)  # the guarantee is computed before, in and after each fit
@@ -146,12 +142,17 @@ CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def follows_number(net: Any) -> bool:
-    """Return whether the sampling rate follows from the number of records: ``batch_size`` alone is given."""
+    """Return whether a net's sampling rate follows from the number of records.
+
+    ``batch_size`` alone is then given.
+    """
     return bool(net.batch_size is not None and net.sample_rate is None)
 
 
 def settings_of(net: Any, n: float | None = None) -> Settings:
-    """Read the arguments of a net, and check what ``CONSTRAINTS`` do not say.
+    """Read and check the arguments of a net as settings of training.
+
+    ``CONSTRAINTS`` are checked elsewhere.
 
     Parameters
     ----------
@@ -169,31 +170,26 @@ def settings_of(net: Any, n: float | None = None) -> Settings:
             "Found neighboring='add_remove' for a net: the number of records is public, as the sampling rate "
             "batch_size / n of every training tells it. Give neighboring='zero_out', at the same epsilon."
         )
+    if net.max_grad_norm != "rule" and net.max_grad_norm < LEAST_NORM:
+        raise PrivacyError(
+            f"Found max_grad_norm={net.max_grad_norm!r}; at least {LEAST_NORM:g} is needed. Single precision has few "
+            "digits for smaller norms, and would let more than this norm through. Give a larger one, or rescale the "
+            "loss."
+        )
     rate = rate_of(net, n)
     steps = int(net.max_steps) if net.max_steps is not None else max(1, round(net.max_epochs / rate))
     return Settings(
         sample_rate=rate,
         steps=steps,
-        max_grad_norm=_clipping_norm(net.max_grad_norm),
+        max_grad_norm=None if net.max_grad_norm == "rule" else float(net.max_grad_norm),
         batch_size=None if net.batch_size is None or follows_number(net) else float(net.batch_size),
         neighboring=net.neighboring,
-        **_noise(net),
+        target=_stated_noise(net),
     )
 
 
-def _clipping_norm(given: MaxGradNorm) -> float | None:
-    if isinstance(given, str):
-        return None
-    if given < LEAST_NORM:
-        raise PrivacyError(
-            f"Found max_grad_norm={given!r}; at least {LEAST_NORM:g} is needed. Single precision has few digits for "
-            "smaller norms, and would let more than this norm through. Give a larger one, or rescale the loss."
-        )
-    return float(given)
-
-
 def rate_of(net: Any, n: float | None = None) -> float:
-    """Sampling rate for ``n`` records."""
+    """Sampling rate of a net for ``n`` records."""
     if not follows_number(net):
         rate = net.default_rate if net.sample_rate is None else net.sample_rate
         if rate is None:
@@ -220,7 +216,7 @@ def rate_of(net: Any, n: float | None = None) -> float:
 WAYS = ({"noise_multiplier"}, {"target_epsilon", "target_delta"}, {"target_mu"})
 
 
-def _noise(net: Any) -> dict[str, float]:
+def _stated_noise(net: Any) -> dict[str, float]:
     given = {name: float(getattr(net, name)) for name in NOISE if getattr(net, name) is not None}
     if set(given) not in WAYS:
         raise PrivacyError(

@@ -21,17 +21,25 @@ from skorch.utils import to_tensor
 
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ..engines import losses
-from ..engines.engine_choice import made_up, outputs_of, separate
-from ..engines.refused_modules import refuse
-from ..estimators import callbacks, cost, step_size
-from ..named_tensors import Inputs, each, names_of, taking, tensors_of
-from ..optimizers import Table, UpdateRule, check_known, table_of
-from ..randomness import global_torch_seed, sequence
+from ..engines.engine_choice import copy_with_same_parameters, made_up_batch, outputs_on_made_up
+from ..engines.refused_modules import refuse_module
+from ..estimators import cost, step_size
+from ..named_tensors import Inputs, input_names, list_tensors, map_tensors, wrap_for_named_inputs
+from ..optimizers import Table, UpdateRule, check_optimizer, lr_table
+from ..randomness import global_torch_seed, seed_sequence
 from ..records import ALONE, Records
 from .base import DPSGDEstimator
-from .input_records import ForPrediction, array, check_names, is_source, records_of, single
+from .callbacks import callbacks_of_kind, freeze_parameters
+from .input_records import (
+    ForPrediction,
+    check_input_names,
+    is_dataset,
+    numeric_array,
+    single_precision,
+    training_records,
+)
 from .settings import Settings
-from .step_size import StepSize
+from .step_size import StepFacts, StepSize
 
 #: Arguments of all nets.
 SHARED = [one for one in fields(DPSGDEstimator) if one.init]
@@ -137,10 +145,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                     f"Found {name}={getattr(self, name)!r}; only {name}={only!r} is possible: validation inside of a "
                     "fit, and what it prints, would use records without noise. Validate in a search, or on public data."
                 )
-        callbacks.of_kind(self.callbacks, LRScheduler)
-        check_known(self.optimizer, self.get_params_for("optimizer"))
-        losses.check_fits(self.criterion, self.outputs)
-        check_keywords(self.module, self.get_params_for("module"))
+        callbacks_of_kind(self.callbacks, LRScheduler)
+        check_optimizer(self.optimizer, self.get_params_for("optimizer"))
+        losses.check_criterion_kind(self.criterion, self.outputs)
+        check_module_args(self.module, self.get_params_for("module"))
         if self.max_grad_norm == "rule":
             raise ValueError(
                 "Found max_grad_norm='rule' for a module of one's own, whose gradients have no known bound. Give a "
@@ -151,32 +159,41 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     # --- skorch's own steps ----------------------------------------------------------------------------------------
 
     def initialize(self) -> Self:
-        """Initialize as skorch does, in silence. Later changes of the parameters from outside are noticed."""
+        """Initialize as skorch does, in silence.
+
+        Later changes of the parameters from outside are noticed.
+        """
         verbose, self.verbose = self.verbose, 0  # of ours: steps alone are shown
         try:
             super().initialize()
         finally:
             self.verbose = verbose
         self.__dict__.pop("optimizer_memory_", None)
-        cost.remember(self)
+        cost.remember_parameters(self)
         return self
 
     def initialize_module(self) -> Self:
         """Make public initial parameters from ``random_state``, never from the user's global generator."""
-        with global_torch_seed(sequence(self.random_state)):
+        with global_torch_seed(seed_sequence(self.random_state)):
             super().initialize_module()
         if self.engine == "auto":
-            refuse(self.module_)
-        in_single_precision(self.module_)
+            refuse_module(self.module_)
+        convert_to_single_precision(self.module_)
         return self
 
     def initialized_instance(self, instance_or_cls: Any, kwargs: dict[str, Any]) -> Any:
-        """Copy an instance: trained in place, it would be the start of the next fit, or of a clone."""
+        """Copy an instance that is given as module or criterion.
+
+        Trained in place, it would be the start of the next fit, or of a clone.
+        """
         made = super().initialized_instance(instance_or_cls, kwargs)
         return copy.deepcopy(made) if made is instance_or_cls else made
 
     def initialize_criterion(self) -> Self:
-        """Make the user's criterion with summed losses: an average would divide by a private number."""
+        """Make the user's criterion with summed losses.
+
+        An average would divide by a private number.
+        """
         super().initialize_criterion()
         if not isinstance(self.criterion_, torch.nn.Module):
             raise ValueError(
@@ -195,9 +212,13 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def get_dataset(self, X: Any, y: Any = None) -> Any:
         """Records for prediction, always as arrays (skorch would take a data frame apart)."""
-        if is_source(X):
+        if is_dataset(X):
             return ForPrediction(X)
-        given = {name: array("X", part) for name, part in X.items()} if isinstance(X, Mapping) else array("X", X)
+        given = (
+            {name: numeric_array("X", part) for name, part in X.items()}
+            if isinstance(X, Mapping)
+            else numeric_array("X", X)
+        )
         return super().get_dataset(given, y)
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
@@ -211,35 +232,40 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     @torch.no_grad()
     def infer(self, x: Any, **params: Any) -> Any:
-        """Take one forward pass, in single precision. Without gradients: skorch's own steps would add no noise."""
-        module = separate(self.module_)  # state kept by forward is dropped with the copy
+        """Take one forward pass, in single precision and without gradients.
+
+        With gradients, skorch's own steps would train without noise.
+        """
+        module = copy_with_same_parameters(self.module_)  # state kept by forward is dropped with the copy
         if isinstance(x, Mapping):
-            outputs = module(**{name: self._as_trained(part) for name, part in x.items()}, **params)
+            outputs = module(**{name: self._inputs_for_prediction(part) for name, part in x.items()}, **params)
         else:
-            outputs = module(self._as_trained(x), **params)
+            outputs = module(self._inputs_for_prediction(x), **params)
         return outputs.reshape(-1) if self.one_logit else outputs
 
-    def _as_trained(self, values: Any) -> torch.Tensor:
-        numbers = single(torch.as_tensor(values if torch.is_tensor(values) else np.array(values)))
+    def _inputs_for_prediction(self, values: Any) -> torch.Tensor:
+        numbers = single_precision(torch.as_tensor(values if torch.is_tensor(values) else np.array(values)))
         return to_tensor(numbers if getattr(self, "takes_integers_", True) else numbers.float(), device=self.device)
 
     # --- parameters in files ------------------------------------------------------------------------------------------
 
     def save_params(self, *args: Any, **kwargs: Any) -> None:
-        """Save as skorch does; the file also states the privacy cost of the parameters."""
+        """Save parameters as skorch does, with their privacy cost."""
         if "module_" not in vars(self):
             super().save_params(*args, **kwargs)
             return
-        if kwargs.get("use_safetensors") and cost.costs(self.module_):
+        if kwargs.get("use_safetensors") and cost.costs_on_module(self.module_):
             raise PrivacyError(
                 "Found use_safetensors=True: such a file holds tensors alone, and would not say what the parameters "
                 "have cost. Leave it out, or pickle the net."
             )
-        with cost.saving(self.module_):
+        with cost.notes_in_state_dict(self.module_):
             super().save_params(*args, **kwargs)
 
     def load_params(self, *args: Any, **kwargs: Any) -> None:
-        """Load as skorch does; a privacy cost stated in the file becomes ``privacy_spent_``.
+        """Load parameters as skorch does, with their privacy cost.
+
+        A cost stated in the file becomes ``privacy_spent_``.
 
         For a file without a cost, ``privacy_spent_.assumptions`` says after the next training that the loaded
         parameters hold nothing of the private records.
@@ -250,27 +276,27 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             super().load_params(*args, **kwargs)
             return
         self.__dict__.pop("optimizer_memory_", None)  # memory of other parameters
-        with cost.loading(self.module_) as notes:
+        with cost.notes_of_state_dict(self.module_) as notes:
             super().load_params(*args, **kwargs)
         if notes and notes[-1]:
-            cost.put(self.module_, notes[-1])
-            found = cost.costs(self.module_)
-            self.__dict__["privacy_spent_"] = cost.together(found, found[0].delta) if len(found) > 1 else found[0]
-            cost.remember(self)
+            cost.put_notes(self.module_, notes[-1])
+            found = cost.costs_on_module(self.module_)
+            self.__dict__["privacy_spent_"] = cost.combined(found, found[0].delta) if len(found) > 1 else found[0]
+            cost.remember_parameters(self)
 
     # --- assumptions -----------------------------------------------------------------------------------------------
 
-    def _further_assumptions(self) -> tuple[str, ...]:
+    def _own_assumptions(self) -> tuple[str, ...]:
         name, fitted, trained = type(self).__name__, "module_" in vars(self), isinstance(self.module, torch.nn.Module)
         found = []
-        if trained and not cost.costs(self.module):
+        if trained and not cost.costs_on_module(self.module):
             found.append("the initial parameters, given as a module instance, hold nothing of the private records.")
         elif trained:
             found.append("the initial parameters, given as a trained module, are as a private training has left them.")
             if not fitted:
                 found.append("the initial parameters, given as a trained module, have a cost that is not part of this.")
         if not fitted:  # a fit shows whether these are needed
-            if self.engine != "opacus" and not (is_torchs(self.module) and is_torchs(self.criterion)):
+            if self.engine != "opacus" and not (is_pytorchs_own(self.module) and is_pytorchs_own(self.criterion)):
                 found.append(OWN_CODE)
             found.append(f"if records come from a Dataset, {ALONE}")
         return tuple(f"{name}: {said}" for said in found)
@@ -278,7 +304,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     # --- fitting ----------------------------------------------------------------------------------------------------
 
     def n_tokens(self) -> int | None:
-        """Number of tokens, from 0, for which every embedding of the module has a row; None without embeddings."""
+        """Number of tokens that every embedding of the module knows.
+
+        They count from 0; None without embeddings.
+        """
         module = self.module
         if isinstance(module, type):
             with global_torch_seed(0):
@@ -320,35 +349,38 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
         if fresh:
             self.initialize()
-        given = records_of(X, y, self._as_taken, self._targets, self.device)
+        given = training_records(X, y, self._note_inputs, self._targets, self.device)
         if self.output_shape_ is not None:
             self._check_outputs(self.output_shape_, given.targets)
         return given
 
-    def _as_taken(self, inputs: Inputs) -> Inputs:
+    def _note_inputs(self, inputs: Inputs) -> Inputs:
         """Convert inputs for the module, and note their public facts."""
         if isinstance(inputs, dict):
-            check_names(self.module_, list(inputs))
-        whole = any(not part.is_floating_point() for part in tensors_of(inputs))
-        self.takes_integers_ = whole and self._outputs_like(inputs) is not None
-        self.input_names_ = names_of(inputs)
+            check_input_names(self.module_, list(inputs))
+        whole = any(not part.is_floating_point() for part in list_tensors(inputs))
+        self.takes_integers_ = whole and self._made_up_outputs(inputs) is not None
+        self.input_names_ = input_names(inputs)
         self.history_ = None  # skorch's history would hold losses and batch sizes
-        self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in tensors_of(inputs))
-        callbacks.freeze(self.module_, self.callbacks)
-        taken = inputs if self.takes_integers_ else each(torch.Tensor.float, inputs)
-        outputs = self._outputs_like(taken)
+        self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in list_tensors(inputs))
+        freeze_parameters(self.module_, self.callbacks)
+        taken = inputs if self.takes_integers_ else map_tensors(torch.Tensor.float, inputs)
+        outputs = self._made_up_outputs(taken)
         #: Shape of a record's outputs; None if made-up records do not tell it.
         self.output_shape_ = None if outputs is None else tuple(outputs.shape[1:])
         return taken
 
-    def _outputs_like(self, inputs: Inputs) -> torch.Tensor | None:
-        """Outputs on made-up records like these; None if the module does not take them."""
-        device, (rows, _) = next(self.module_.parameters()).device, made_up(inputs, torch.empty(0))
-        module = copy.deepcopy(taking(self.module_, names_of(inputs))).eval()
-        return outputs_of(module, each(lambda part: part.to(device), rows))
+    def _made_up_outputs(self, inputs: Inputs) -> torch.Tensor | None:
+        """Outputs of the module on made-up records like these inputs.
 
-    def _in_training(self) -> torch.nn.Module:
-        return taking(self.module_, getattr(self, "input_names_", None))
+        None if the module does not take them.
+        """
+        device, (rows, _) = next(self.module_.parameters()).device, made_up_batch(inputs, torch.empty(0))
+        module = copy.deepcopy(wrap_for_named_inputs(self.module_, input_names(inputs))).eval()
+        return outputs_on_made_up(module, map_tensors(lambda part: part.to(device), rows))
+
+    def _module_in_training(self) -> torch.nn.Module:
+        return wrap_for_named_inputs(self.module_, getattr(self, "input_names_", None))
 
     # --- hooks for each kind of target --------------------------------------------------------------------------------
 
@@ -357,25 +389,21 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     @abstractmethod
     def _targets(self, y: Any) -> torch.Tensor:
-        """Targets for the loss."""
+        """Targets of records as a tensor for the loss."""
 
     @abstractmethod
     def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
-        """Raise where outputs of this shape per record do not fit the targets."""
+        """Raise where a record's outputs do not fit the targets."""
 
     # --- the step size ------------------------------------------------------------------------------------------------
 
-    def _step_arguments(self) -> tuple[StepSize, float, float]:
+    def _step_facts(self, settings: Settings) -> StepFacts:
+        given = vars(self).get("optimizer__lr", self.lr)
         momentum = float(self.get_params_for("optimizer").get("momentum", 0.0))
-        return vars(self).get("optimizer__lr", self.lr), self.lr_factor, momentum
-
-    def _bound_on_norm(self) -> float:
-        return step_size.bound_on_norm(self.n_features_in_)
-
-    def _decay(self, settings: Settings) -> list[float]:
-        """Shares of a derived step size: falling, unless a schedule is given."""
-        own = self.lr != "auto" or "optimizer__lr" in vars(self) or callbacks.of_kind(self.callbacks, LRScheduler)
-        return step_size.shares("constant" if own else "linear", settings.steps)
+        # A derived step size falls, unless a schedule is given.
+        own = self.lr != "auto" or "optimizer__lr" in vars(self) or callbacks_of_kind(self.callbacks, LRScheduler)
+        decay = step_size.step_decay("constant" if own else "linear", settings.steps)
+        return StepFacts(given, self.lr_factor, momentum, decay, step_size.largest_record_norm(self.n_features_in_))
 
     def get_params_for_optimizer(self, prefix: str, named_parameters: Any, **kwargs: Any) -> Any:
         """Return skorch's parameters, with a derived step size as a number."""
@@ -385,20 +413,23 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         # No step size is derived before training, when skorch makes an optimizer that is never used.
         return args, {**found, "lr": vars(self).get("learning_rate_init_", 1.0)}
 
-    def _around(self, grid: bool) -> dict[str, Any]:
-        return step_size.space("lr_factor", self.lr_factor, grid=grid)
+    def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
+        return [step_size.step_factor_space("lr_factor", self.lr_factor, grid=grid)]
 
     def _uses_sgd(self) -> bool:
         return self.optimizer is torch.optim.SGD
 
     def _training_criterion(self) -> torch.nn.Module:
-        """Criterion as skorch applies it: of a classifier ``NLLLoss`` takes the logarithm of probabilities first."""
+        """Criterion as skorch applies it, summed over records.
+
+        Of a classifier ``NLLLoss`` takes the logarithm of probabilities first.
+        """
         criterion: torch.nn.Module = self.criterion_
         of_probabilities = isinstance(self, ClassifierMixin) and isinstance(criterion, torch.nn.NLLLoss)
-        return losses.OfProbabilities(criterion) if of_probabilities else criterion
+        return losses.NLLOfProbabilities(criterion) if of_probabilities else criterion
 
     def _optimizer(self) -> torch.optim.Optimizer:
-        """Optimizer as skorch makes it, over a parameter that is not the module's."""
+        """Optimizer of PyTorch as skorch makes it, over a dummy parameter."""
         nothing = torch.nn.Parameter(torch.zeros(1))
         args, kwargs = self.get_params_for_optimizer("optimizer", [("nothing", nothing)])
         found: torch.optim.Optimizer = self.optimizer(*args, **kwargs)
@@ -407,18 +438,22 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _update(self) -> UpdateRule:
         return UpdateRule.of(self._optimizer())
 
-    def _schedule(self, settings: Settings) -> Table:
-        schedulers, per_epoch = callbacks.of_kind(self.callbacks, LRScheduler), max(1, round(1 / settings.sample_rate))
+    def _schedule(self, settings: Settings, decay: list[float]) -> Table:
+        schedulers = callbacks_of_kind(self.callbacks, LRScheduler)
+        per_epoch = max(1, round(1 / settings.sample_rate))
         if schedulers:
-            return table_of(self._optimizer(), schedulers, settings.steps, per_epoch)
-        return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
+            return lr_table(self._optimizer(), schedulers, settings.steps, per_epoch)
+        return step_size.step_size_table(self.learning_rate_init_, decay)
 
     def _has_progress_bar(self) -> bool:
-        return bool(callbacks.of_kind(self.callbacks, ProgressBar))
+        return bool(callbacks_of_kind(self.callbacks, ProgressBar))
 
 
 def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
-    """Show the arguments of all skorch nets in the signature of a constructor, which takes them as ``**kwargs``."""
+    """Show the arguments of all skorch nets in a constructor's signature.
+
+    It takes them as ``**kwargs``.
+    """
     of_nets = {one.name: Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default) for one in SHARED}
     shared, own = (inspect.signature(one).parameters for one in (SkorchNet.__init__, constructor))
     named = {**shared, **of_nets, **own}
@@ -427,8 +462,8 @@ def with_shared_arguments(constructor: Callable[..., None]) -> Callable[..., Non
     return constructor
 
 
-def check_keywords(owner: torch.nn.Module | Callable[..., torch.nn.Module], keywords: Mapping[str, Any]) -> None:
-    """Raise for a misspelt argument of a module, before any data is read."""
+def check_module_args(owner: torch.nn.Module | Callable[..., torch.nn.Module], keywords: Mapping[str, Any]) -> None:
+    """Raise for a misspelt argument of a module, before data is read."""
     target: Any = type(owner) if isinstance(owner, torch.nn.Module) else owner
     try:
         accepted = inspect.signature(target).parameters
@@ -442,8 +477,10 @@ def check_keywords(owner: torch.nn.Module | Callable[..., torch.nn.Module], keyw
         )
 
 
-def in_single_precision(module: torch.nn.Module) -> None:
-    """Convert a module in place to single precision, as gradients and the bound on rounding need.
+def convert_to_single_precision(module: torch.nn.Module) -> None:
+    """Convert a module in place to single precision.
+
+    Gradients and the bound on rounding need it.
 
     Raises
     ------
@@ -456,8 +493,8 @@ def in_single_precision(module: torch.nn.Module) -> None:
     module.float()
 
 
-def is_torchs(owner: Any) -> bool:
-    """Return whether a module, or a criterion, and all of its parts are PyTorch's own."""
+def is_pytorchs_own(owner: Any) -> bool:
+    """Return whether a module and all its parts are PyTorch's own."""
     parts = list(owner.modules()) if isinstance(owner, torch.nn.Module) else [owner]
     kinds = [part if isinstance(part, type) else type(part) for part in parts]
     return all(kind.__module__.startswith("torch.nn.modules.") for kind in kinds)

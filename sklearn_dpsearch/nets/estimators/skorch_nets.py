@@ -11,11 +11,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
+from ..._docstrings import documented
 from ...data.columns import array_of
 from ..engines import losses
 from ..records import label_targets
-from .docstrings import documented
-from .input_records import array
+from .input_records import numeric_array
 from .skorch_base import SkorchNet, with_shared_arguments
 
 
@@ -114,7 +114,7 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
             )
 
     def _targets(self, y: Any) -> torch.Tensor:
-        values = torch.from_numpy(array("y", y)).float()
+        values = torch.from_numpy(numeric_array("y", y)).float()
         self.y_is_column_ = values.ndim == 2
         return values if values.ndim > 1 else values.unsqueeze(1)
 
@@ -285,7 +285,7 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
             )
 
     def _targets(self, y: Any) -> torch.Tensor:
-        found = indicators(y)
+        found = label_indicators(y)
         self.n_labels_ = found.shape[1]
         return found
 
@@ -304,8 +304,10 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
         return tags
 
 
-def indicators(y: Any) -> torch.Tensor:
-    """Indicators of the labels of each record, shape (n, labels); nan for values other than 0 and 1.
+def label_indicators(y: Any) -> torch.Tensor:
+    """Indicators of several labels per record, shape (n, labels).
+
+    nan for values other than 0 and 1.
 
     Raises
     ------

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from scipy.stats import loguniform
 
 from ..optimizers import Table
-from .settings import Settings
+from .settings import LEAST_NORM
 
 #: A step size, or "auto" for a derived one.
 StepSize: TypeAlias = float | Literal["auto"]
@@ -27,9 +27,37 @@ Decay: TypeAlias = Literal["linear", "constant"]
 FACTORS = (0.8, 1.0, 1.25)
 
 
+class StepFacts(NamedTuple):
+    """Public facts from which the step sizes of a training follow.
+
+    Parameters
+    ----------
+    given : float or "auto"
+        Initial step size; "auto": derived.
+    factor : float
+        Factor on it.
+    momentum : float
+    decay : list of float
+        Factor on the step size at each step.
+    bound : float
+        Bound on the norm of a record.
+    gradient : float
+        Norm of a long record's gradient for a residual of norm 1, for a clipping norm by rule.
+    """
+
+    given: StepSize
+    factor: float
+    momentum: float
+    decay: list[float]
+    bound: float
+    gradient: float = math.nan
+
+
 @dataclass(frozen=True, kw_only=True)
 class StepRule:
-    """Step sizes and clipping norms from public facts, for predicted labels or for predicted numbers.
+    """Rule for step sizes and clipping norms from public facts.
+
+    There is one for predicted labels, and one for predicted numbers.
 
     Parameters
     ----------
@@ -62,54 +90,40 @@ class StepRule:
     shortest_path: float
     dense: float
 
-    def noise_allowed(self, bound: float) -> float:
-        """Standard deviation of the noise in each weight at the end."""
-        return self.noise / math.sqrt(bound)
-
-    def unclipped(self, settings: Settings, expected_batch_size: float, decay: Sequence[float], bound: float) -> float:
+    def unclipped_step(self, noise_in_sum: float, expected_batch_size: float, facts: StepFacts) -> float:
         """Initial step size of SGD for clipping norm 1, without momentum.
 
         Parameters
         ----------
-        settings : Settings
+        noise_in_sum : float
+            Noise multiplier.
         expected_batch_size : float
-        decay : sequence of float
-            Factor on the step size at each step.
-        bound : float
-            Bound on the norm of a record.
+        facts : StepFacts
         """
-        per_step = settings.noise * math.hypot(*decay) / expected_batch_size  # noise in a weight for a step size of 1
-        return min(self.noise_allowed(bound) / per_step, self.reach / bound, self.longest)
+        per_step = noise_in_sum * math.hypot(*facts.decay) / expected_batch_size  # in a weight, for a step size of 1
+        allowed = self.noise / math.sqrt(facts.bound)  # in each weight at the end
+        return min(allowed / per_step, self.reach / facts.bound, self.longest)
 
-    def for_sgd(
-        self, settings: Settings, expected_batch_size: float, decay: Sequence[float], bound: float, momentum: float
-    ) -> float:
-        """Initial step size of SGD, as ``unclipped`` for the clipping norm of the settings, which is known.
+    def adam_step(self, facts: StepFacts) -> float:
+        """Derived step size of Adam.
 
-        Momentum: in total, each gradient moves the weights by 1 ÷ (1 − momentum) steps.
+        Where gradients are mostly noise, each step moves a weight by about the step size.
         """
-        assert settings.max_grad_norm is not None
-        whole = self.unclipped(settings, expected_batch_size, decay, bound)
-        return whole * (1.0 - momentum) / settings.max_grad_norm
+        return self.noise / math.sqrt(facts.bound) / math.hypot(*facts.decay)
 
-    def for_adam(self, decay: Sequence[float], bound: float) -> float:
-        """Step size of Adam: where gradients are mostly noise, each step moves a weight by about the step size."""
-        return self.noise_allowed(bound) / math.hypot(*decay)
+    def clipping_norm(self, unclipped_step: float, facts: StepFacts) -> float:
+        """Clipping norm by rule, from a step for norm 1.
 
-    def clipping_norm(self, gradient: float, path: float) -> float:
-        """Clipping norm by rule.
-
-        Parameters
-        ----------
-        gradient : float
-            Norm of a long record's gradient for a residual of norm 1.
-        path : float
-            Distance by which steps of clipping norm 1 move the weights in total, along a gradient of norm 1.
+        Steps of norm 1 along one gradient move the weights by their sum.
         """
-        return min(self.residual * gradient, max(self.shortest_norm, path / self.shortest_path))
+        path = unclipped_step * sum(facts.decay)
+        return max(min(self.residual * facts.gradient, max(self.shortest_norm, path / self.shortest_path)), LEAST_NORM)
 
     def grown(self, rate: float, n_tune: float, n_final: float, *, max_grad_norm: float) -> float:
-        """Scale a step size found on few records to many: in proportion, at most to a long step, never downwards."""
+        """Scale a step size found on few records to many.
+
+        It grows in proportion, at most to a long step, and never falls.
+        """
         return min(rate * (n_final / n_tune), max(rate, self.longest_grown / max_grad_norm))
 
 
@@ -126,34 +140,36 @@ OF_NUMBERS = StepRule(
 )  # fmt: skip
 
 
-def shares(decay: Decay, steps: int) -> list[float]:
-    """Factor on the step size at each step."""
+def step_decay(decay: Decay, steps: int) -> list[float]:
+    """Factor on the step size at each step of a training."""
     return [1.0] * steps if decay == "constant" else [1.0 - t / steps for t in range(steps)]
 
 
-def scheduled(start: float, decay: Sequence[float]) -> Table:
-    """Table of step sizes, empty for constant ones."""
+def step_size_table(start: float, decay: Sequence[float]) -> Table:
+    """Table of step sizes for the optimizer, empty for constant ones."""
     return {} if min(decay) >= 1 else {"lr": [start * share for share in decay]}
 
 
-def bound_on_norm(n_features: int) -> float:
-    """Largest norm of a record of ``n_features`` features, each between -1 and 1."""
+def largest_record_norm(n_features: int) -> float:
+    """Largest norm of a record whose features lie between -1 and 1."""
     return math.sqrt(max(n_features, 1))
 
 
-def likely_norm(n_features: int) -> float:
-    """Norm of a record for the clipping norm, where only the number of features is known.
+def likely_record_norm(n_features: int) -> float:
+    """Likely norm of a record of ``n_features`` features, for the clipping norm.
+
+    Between 1, one feature alone, and the bound, all features at their ends, by the geometric mean.
 
     Between 1, one feature alone, and the bound, all features at their ends, by the geometric mean.
     """
-    return math.sqrt(bound_on_norm(n_features))
+    return math.sqrt(largest_record_norm(n_features))
 
 
 # --- search space -----------------------------------------------------------------------------------------------------
 
 
-def space(name: str, own: float, *, grid: bool) -> dict[str, Any]:
-    """Factors on the step size around the net's own factor, for a search with ``param_distributions="auto"``.
+def step_factor_space(name: str, own: float, *, grid: bool) -> dict[str, Any]:
+    """Search space of factors on the step size, around the net's own.
 
     A derived step size needs no wide search: each candidate alone is a decent model.
     """

@@ -22,14 +22,14 @@ from ...data.labels import ClassWeights, check_kind, class_weights, classes_in, 
 from ...preprocessing import TableEncoder
 from ..estimators import layers, step_size
 from ..optimizers import Table, UpdateRule
-from ..randomness import sequence
+from ..randomness import seed_sequence
 from ..records import Records, label_targets
 from ..sampling import RecordsOfPersons
 from ..stacked_training import TrainingTask
 from .base import DPSGDEstimator
 from .settings import MaxGradNorm, Settings
-from .step_size import Decay, StepSize
-from .table_records import Array, ArrayRecords, Bounds, FrameRecords, Given, to_single
+from .step_size import Decay, StepFacts, StepSize
+from .table_records import Array, ArrayRecords, Bounds, FrameRecords, Given, to_single_precision
 
 #: Attribute for the resolved form of the records.
 FORM = "_records_form"
@@ -40,7 +40,9 @@ Solver: TypeAlias = Literal["sgd", "adam", "adamw"]
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class TableNet(DPSGDEstimator):
-    """Net of linear layers for a table: records in one of two forms, hidden layers if it has any, and a target.
+    """Net of linear layers for a table.
+
+    It has records in one of two forms, hidden layers or none, and a target.
 
     Parameters
     ----------
@@ -135,10 +137,10 @@ class TableNet(DPSGDEstimator):
         return self
 
     def _check_net(self) -> None:
-        layers.checked_widths(getattr(self, "hidden_layer_sizes", ()))
+        layers.checked_hidden_layers(getattr(self, "hidden_layer_sizes", ()))
         class_weights(getattr(self, "class_weight", None), None)
 
-    def _resolve(self) -> None:
+    def _resolve_schema(self) -> None:
         self.__dict__[FORM] = self.records_of(self)
         for name, stated in self._form.stated.items():
             given = getattr(self, name)
@@ -156,14 +158,14 @@ class TableNet(DPSGDEstimator):
         return self.records_of(self) if found is None else found
 
     def _declared(self, name: str) -> Any:
-        """Fact about the target, by the name of its parameter; None if it is not declared."""
+        """Declared fact about the target, by its parameter; None if undeclared."""
         return self._form.stated.get(name, getattr(self, name))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what follows from the arguments."""
+        """State of a net for a pickle, without the resolved schema."""
         return {name: value for name, value in super().__getstate__().items() if name != FORM}
 
-    def _further_assumptions(self) -> tuple[str, ...]:
+    def _own_assumptions(self) -> tuple[str, ...]:
         of_records = (f"{type(self).__name__}: {said}" for said in self.records_of.assumptions)
         return (*self._assumed_of_target(), *of_records)
 
@@ -180,11 +182,11 @@ class TableNet(DPSGDEstimator):
         number = len(labels) if persons is None else len(persons)
         targets = self._targets(labels, fresh)
         if fresh:
-            n, own = self.expected_number(number), layers.checked_widths(getattr(self, "hidden_layer_sizes", ()))
+            n, own = self.expected_number(number), layers.checked_hidden_layers(getattr(self, "hidden_layer_sizes", ()))
             self.weight_noise_: float | None = 0.0
-            self.hidden_layer_sizes_ = records.hidden_by_rule(n) if own is None else own
+            self.hidden_layer_sizes_ = records.hidden_layers_by_rule(n) if own is None else own
             activation = layers.ACTIVATIONS[getattr(self, "activation", "identity")]
-            seed = int(sequence(self.random_state).generate_state(1, np.uint64)[0] >> 1)
+            seed = int(seed_sequence(self.random_state).generate_state(1, np.uint64)[0] >> 1)
             generator = torch.Generator().manual_seed(seed)  # of initial parameters, which are public
             self.module_ = records.module(self.hidden_layer_sizes_, self._n_outputs(), activation, generator)
         return replace(records.given(X, targets), persons=persons)
@@ -198,30 +200,20 @@ class TableNet(DPSGDEstimator):
 
     # --- the step size, and what it adds to the weights ---------------------------------------------------------------
 
-    def _before_training(self, settings: Settings, task: TrainingTask) -> None:
-        """Add this training to the noise in the weights."""
+    def _before_training(self, task: TrainingTask, decay: list[float]) -> None:
+        """Add the noise of this training to that in the weights."""
         before, self.weight_noise_ = self.weight_noise_, None
         if before is not None and self._uses_sgd():
             # Of each mean gradient, times its step; no curvature takes it back (docs/theory/step_size.md).
             in_gradient = task.noise_multiplier * task.max_grad_norm / task.expected_batch_size
-            decay = math.hypot(*self._decay(settings))
-            added = self.learning_rate_init_ * in_gradient * decay / (1.0 - self.momentum)
+            added = self.learning_rate_init_ * in_gradient * math.hypot(*decay) / (1.0 - self.momentum)
             self.weight_noise_ = math.hypot(before, added)
 
-    def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
-        records, decay = self._form, self._decay(settings)
-        step = self._step_rule.unclipped(settings, expected_batch_size, decay, self._bound_on_norm())
-        gradient = records.gradient_of_residual(self.hidden_layer_sizes_, self._n_outputs())
-        return self._step_rule.clipping_norm(gradient, step * sum(decay))
-
-    def _step_arguments(self) -> tuple[StepSize, float, float]:
-        return self.learning_rate_init, self.learning_rate_factor, self.momentum
-
-    def _bound_on_norm(self) -> float:
-        return self._form.bound_on_norm()
-
-    def _decay(self, settings: Settings) -> list[float]:
-        return step_size.shares(self.learning_rate, settings.steps)
+    def _step_facts(self, settings: Settings) -> StepFacts:
+        decay, records = step_size.step_decay(self.learning_rate, settings.steps), self._form
+        gradient = records.gradient_norm(self.hidden_layer_sizes_, self._n_outputs())
+        given, factor = self.learning_rate_init, self.learning_rate_factor
+        return StepFacts(given, factor, self.momentum, decay, records.bound_on_norm(), gradient)
 
     def _uses_sgd(self) -> bool:
         return self.solver == "sgd"
@@ -231,14 +223,16 @@ class TableNet(DPSGDEstimator):
             return UpdateRule.sgd(lr=self.learning_rate_init_, momentum=self.momentum, weight_decay=self.alpha)
         return UpdateRule.adam(lr=self.learning_rate_init_, weight_decay=self.alpha, decoupled=self.solver == "adamw")
 
-    def _schedule(self, settings: Settings) -> Table:
-        return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
+    def _schedule(self, settings: Settings, decay: list[float]) -> Table:
+        return step_size.step_size_table(self.learning_rate_init_, decay)
 
-    def _around(self, grid: bool) -> dict[str, Any]:
+    def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
         # Beside bins the rule's layers have the best probabilities of equally accurate ones (docs/learn/spaces.md).
         searched = self.records_of is ArrayRecords and hasattr(self, "hidden_layer_sizes")
-        own_layers = layers.space(self.hidden_layer_sizes) if searched else {}
-        return {**step_size.space("learning_rate_factor", self.learning_rate_factor, grid=grid), **own_layers}
+        own_layers = layers.hidden_layer_space(self.hidden_layer_sizes) if searched else {}
+        return [
+            {**step_size.step_factor_space("learning_rate_factor", self.learning_rate_factor, grid=grid), **own_layers}
+        ]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -255,19 +249,19 @@ class TableNet(DPSGDEstimator):
 
     @abstractmethod
     def _assumed_of_target(self) -> tuple[str, ...]:
-        """Assumptions about the target."""
+        """Assumptions of the guarantee about the target."""
 
     @abstractmethod
     def _n_outputs(self) -> int:
-        """Width of the last layer."""
+        """Number of outputs of the net."""
 
     @abstractmethod
-    def _contrasts(self) -> Array:
+    def _curves_of_outputs(self) -> Array:
         """Combinations of outputs that mean something alone: shape (n_curves, n_outputs)."""
 
     @abstractmethod
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
-        """Targets for the loss."""
+        """Targets of records as a tensor for the loss."""
 
 
 # --- classes and numbers ----------------------------------------------------------------------------------------------
@@ -358,8 +352,11 @@ class TableClassifier(LogitClassifier, TableNet):
     def _n_outputs(self) -> int:
         return len(self.classes_)
 
-    def _contrasts(self) -> Array:
-        """Log odds of the second of two classes; of more, the log of each probability less the mean over classes."""
+    def _curves_of_outputs(self) -> Array:
+        """Log odds of the second of two classes.
+
+        Of more classes, the log of each probability less the mean over classes.
+        """
         n = len(self.classes_)
         return np.array([[-1.0, 1.0]]) if n == 2 else np.eye(n) - 1.0 / n
 
@@ -436,8 +433,8 @@ class TableRegressor(RegressorMixin, TableNet):
     def _n_outputs(self) -> int:
         return 1
 
-    def _contrasts(self) -> Array:
-        """The prediction, before it is clipped."""
+    def _curves_of_outputs(self) -> Array:
+        """The prediction before it is clipped, as a multiple of the output."""
         bounds = self._target_scale()
         return np.array([[1.0 if bounds is None else float(bounds.half)]])
 
@@ -446,4 +443,4 @@ class TableRegressor(RegressorMixin, TableNet):
 
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
         bounds = self._target_scale()
-        return torch.from_numpy(to_single(y if bounds is None else bounds.scaled(y))).unsqueeze(1)
+        return torch.from_numpy(to_single_precision(y if bounds is None else bounds.scaled(y))).unsqueeze(1)

@@ -20,12 +20,14 @@ from ...data.columns import array_of, is_frame
 from ...data.rows import ChosenRows
 from ...preprocessing import Schema, TableEncoder
 from ..estimators import layers, step_size
-from ..records import CHECKED, HeldRecords, MappedRecords, converted, stays_in_file
+from ..records import CHECKED, HeldRecords, MappedRecords, converted_rows, stays_in_file
 from .settings import settings_of
 
 
 class ArrayRecords:
-    """Records as arrays of numbers, scaled to public bounds if there are any, for a perceptron.
+    """Records as arrays of numbers, scaled to public bounds.
+
+    A perceptron takes them.
 
     Parameters
     ----------
@@ -43,7 +45,10 @@ class ArrayRecords:
         self.bounds = None if net.bounds_X is None else Bounds.of_features("bounds_X", net.bounds_X)
 
     def checked(self, X: Any, y: NDArray[Any], fresh: bool) -> Any:
-        """Records checked by scikit-learn: an array, or chosen rows without a look at others."""
+        """Records as arrays that scikit-learn has checked.
+
+        Chosen rows are checked without a look at others.
+        """
         if stays_in_file(X, self.net.device) and not isinstance(X, ChosenRows):
             X = ChosenRows(X)
         if isinstance(X, ChosenRows) and X.ndim == 2 and X.dtype.kind in "fiub" and len(X) > 0:
@@ -57,10 +62,10 @@ class ArrayRecords:
     def given(self, X: Any, targets: torch.Tensor) -> HeldRecords | MappedRecords:
         """Inputs and targets for training, from checked records."""
         if not stays_in_file(X, self.net.device):
-            return HeldRecords(inputs=single_rows(X, self.bounds), targets=targets)
+            return HeldRecords(inputs=scaled_rows(X, self.bounds), targets=targets)
         return MappedRecords(
             rows=X,
-            convert=partial(single_block, bounds=self.bounds),
+            convert=partial(scaled_block, bounds=self.bounds),
             how=None if self.bounds is None else self.bounds.key,
             inputs=torch.zeros((1, X.shape[1])),
             targets=targets,
@@ -69,11 +74,14 @@ class ArrayRecords:
     def blocks(self, X: Any) -> Iterator[torch.Tensor]:
         """Inputs of the module for unchecked records, in blocks."""
         for _, block in ChosenRows(self._numbers(X, fresh=False, finite=True)).blocks(CHECKED):
-            yield single_block(block, self.bounds)
+            yield scaled_block(block, self.bounds)
 
     def _numbers(self, X: Any, fresh: bool, finite: bool) -> NDArray[Any]:
-        """Records as an array of numbers, checked by scikit-learn; ``finite``: whether all of them have to be."""
-        found = _table(X)
+        """Array of numbers, checked by scikit-learn.
+
+        ``finite``: whether all of them have to be.
+        """
+        found = _numeric_table(X)
         validate_data(self.net, X if is_frame(X) else found, reset=fresh, skip_check_array=True)
         checked: NDArray[Any] = check_array(found, input_name="X", estimator=self.net, ensure_all_finite=finite)
         self._check_bounds(checked)
@@ -89,27 +97,29 @@ class ArrayRecords:
 
     # --- the module, and public facts about its gradients -----------------------------------------------------------
 
-    def hidden_by_rule(self, n: float) -> tuple[int, ...]:
+    def hidden_layers_by_rule(self, n: float) -> tuple[int, ...]:
         """Widths of hidden layers for ``n`` records, a public number, where they are not given."""
-        return layers.by_rule(n)
+        return layers.hidden_layers_by_rule(n)
 
     def module(
         self, hidden: Sequence[int], n_outputs: int, activation: Callable[[], nn.Module], generator: torch.Generator
     ) -> nn.Module:
         """Module from inputs to outputs, with these hidden layers and its initial parameters."""
-        return layers.sequential([self.net.n_features_in_, *hidden, n_outputs], activation, generator)
+        return layers.perceptron([self.net.n_features_in_, *hidden, n_outputs], activation, generator)
 
-    def gradient_of_residual(self, hidden: Sequence[int], n_outputs: int) -> float:
+    def gradient_norm(self, hidden: Sequence[int], n_outputs: int) -> float:
         """Norm of a long record's gradient for a residual of norm 1, for the clipping norm."""
-        return math.hypot(step_size.likely_norm(self.net.n_features_in_), 1.0)
+        return math.hypot(step_size.likely_record_norm(self.net.n_features_in_), 1.0)
 
     def bound_on_norm(self) -> float:
         """Bound on the norm of a record of as many dense features, for the step size."""
-        return step_size.bound_on_norm(self.net.n_features_in_)
+        return step_size.largest_record_norm(self.net.n_features_in_)
 
 
 class FrameRecords:
-    """Records as data frames with the columns of a public schema, for a linear part and a perceptron.
+    """Records as data frames whose columns a public schema encodes.
+
+    A linear part and a perceptron take them.
 
     A wide part acts on all inputs, a deep one on plain ones. Outputs of the encoder are permuted: those that are no
     bins come first.
@@ -136,7 +146,7 @@ class FrameRecords:
         self.n_plain = int(np.count_nonzero(~are_bins))
 
     def checked(self, X: Any, y: NDArray[Any], fresh: bool) -> Any:
-        """Records whose columns fit the schema."""
+        """Records as data frames whose columns fit the schema."""
         X = np.asarray(X) if isinstance(X, ChosenRows) else X
         encoder = self.encoder.fit(X)
         check_consistent_length(X, y)
@@ -154,15 +164,15 @@ class FrameRecords:
     def blocks(self, X: Any) -> Iterator[torch.Tensor]:
         """Inputs of the module for unchecked records, in blocks."""
         for block in self.encoder.blocks(X):
-            yield torch.from_numpy(to_single(block[:, self.order]))
+            yield torch.from_numpy(to_single_precision(block[:, self.order]))
 
     # --- the module, and public facts about its gradients -----------------------------------------------------------
 
-    def hidden_by_rule(self, n: float) -> tuple[int, ...]:
+    def hidden_layers_by_rule(self, n: float) -> tuple[int, ...]:
         """Widths of hidden layers for ``n`` records, a public number, where they are not given."""
         settings = settings_of(self.net, n)
         mu = settings.sample_rate * math.sqrt(settings.steps) / settings.noise  # that of Gaussian noise, to first order
-        return layers.beside_bins(n, n * mu, of_classes=self.of_classes)
+        return layers.hidden_layers_beside_bins(n, n * mu, of_classes=self.of_classes)
 
     def module(
         self, hidden: Sequence[int], n_outputs: int, activation: Callable[[], nn.Module], generator: torch.Generator
@@ -171,11 +181,11 @@ class FrameRecords:
         wide, deep = [len(self.order), n_outputs], [self.n_plain, *hidden, n_outputs]
         return layers.wide_and_deep(wide, deep, activation, generator, from_linear=self.of_classes)
 
-    def gradient_of_residual(self, hidden: Sequence[int], n_outputs: int) -> float:
+    def gradient_norm(self, hidden: Sequence[int], n_outputs: int) -> float:
         """Norm of a long record's gradient for a residual of norm 1, for the clipping norm."""
         plain = sum(column.mean_square for column in self.schema.columns.values())
         deep = [self.n_plain, *hidden, n_outputs]
-        of_hidden = layers.squared_gradient_at_start(deep, plain, from_linear=self.of_classes)
+        of_hidden = layers.squared_gradient_of_perceptron(deep, plain, from_linear=self.of_classes)
         return math.sqrt(self.encoder.max_norm**2 + 1.0 + of_hidden)
 
     def bound_on_norm(self) -> float:
@@ -184,8 +194,8 @@ class FrameRecords:
         return dense * self.encoder.max_norm
 
 
-def _table(X: Any) -> Any:
-    """Array of numbers, or of a kind that scikit-learn refuses without a word about the entries.
+def _numeric_table(X: Any) -> Any:
+    """Array that scikit-learn accepts, or refuses without quoting its entries.
 
     Raises
     ------
@@ -220,7 +230,9 @@ BLOCK = 128
 
 @dataclass(frozen=True)
 class Bounds:
-    """Finite bounds, lower < upper: two numbers for all features, or two arrays of shape (n_features,).
+    """Finite public bounds by which features or targets are scaled.
+
+    Lower < upper: two numbers for all features, or two arrays of shape (n_features,).
 
     Parameters
     ----------
@@ -235,7 +247,7 @@ class Bounds:
 
     @classmethod
     def of_features(cls, name: str, given: Given) -> Bounds:
-        """Bounds of features.
+        """Bounds of features, with amounts mapped near to 0.
 
         Two numbers >= 0 for all features suggest amounts of one kind (pixels, counts), most of them small. With 0 at
         the middle of the bounds, most values would be far from 0, and all records long and alike.
@@ -283,27 +295,33 @@ class Bounds:
         return -2.0 * self.origin, 2.0 * (1.0 - self.origin)
 
     def scaled(self, values: Array) -> Array:
-        """Clip to the bounds and map to the limits."""
+        """Clip values to the bounds, and map them to the limits."""
         with np.errstate(over="ignore"):  # a warning could tell of a record
             return np.clip((values - self.zero) / self.half, *self.limits)
 
     def restored(self, values: Array) -> Array:
-        """Map back from [-1, 1] and clip to the bounds, in which all true values lie."""
+        """Map values back from [-1, 1], and clip them to the bounds.
+
+        All true values lie inside of them.
+        """
         return np.clip(values * self.half + self.zero, self.lower, self.upper)
 
 
-def single_rows(values: NDArray[Any] | ChosenRows, bounds: Bounds | None) -> torch.Tensor:
-    """Copy of records in single precision, scaled to the bounds if there are any."""
+def scaled_rows(values: NDArray[Any] | ChosenRows, bounds: Bounds | None) -> torch.Tensor:
+    """Copy of records, scaled to their bounds, in single precision."""
     rows = values if isinstance(values, ChosenRows) else ChosenRows(values)
     how = None if bounds is None else bounds.key
-    return converted(rows, how, torch.float32, lambda block, out: single_block(block, bounds, out), BLOCK)
+    return converted_rows(rows, how, torch.float32, lambda block, out: scaled_block(block, bounds, out), BLOCK)
 
 
-def single_block(block: NDArray[Any], bounds: Bounds | None, out: torch.Tensor | None = None) -> torch.Tensor:
-    """Scale a few records to the bounds, if there are any, in single precision: each by itself."""
+def scaled_block(block: NDArray[Any], bounds: Bounds | None, out: torch.Tensor | None = None) -> torch.Tensor:
+    """Scale a block of records to their bounds, in single precision.
+
+    Each record is scaled by itself.
+    """
     out = torch.empty(block.shape, dtype=torch.float32) if out is None else out
     if bounds is None:
-        return out.copy_(torch.from_numpy(to_single(block)))
+        return out.copy_(torch.from_numpy(to_single_precision(block)))
     half, shift = (torch.from_numpy(np.asarray(part)) for part in (bounds.half, -bounds.zero / bounds.half))
     least, most = bounds.limits
     # Double precision for a cache-sized block; for all records it would take three times their memory.
@@ -313,7 +331,10 @@ def single_block(block: NDArray[Any], bounds: Bounds | None, out: torch.Tensor |
     return out.copy_(scaled.div_(half).add_(shift)).clamp_(least, most)
 
 
-def to_single(values: NDArray[Any]) -> NDArray[np.float32]:
-    """Convert to single precision. Larger values become infinite, and the gradient of such a record is dropped."""
+def to_single_precision(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Array in single precision; numbers beyond it become infinite.
+
+    The gradient of such a record is dropped.
+    """
     with np.errstate(over="ignore"):  # a warning could tell of a record
         return values.astype(np.float32)

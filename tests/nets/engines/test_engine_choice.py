@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from sklearn_dpsearch.nets.engines import engine_choice, linear, losses
-from sklearn_dpsearch.nets.engines.engine_choice import ROWS, made_up
+from sklearn_dpsearch.nets.engines.engine_choice import ROWS, made_up_batch
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN
 from sklearn_dpsearch.nets.training import train, train_together
@@ -169,7 +169,7 @@ def test_the_code_of_a_graph_never_sees_a_record():
     train(training(seeded(Watched), sample_rate=1.0, steps=4), kept, max_physical_batch=1000)
     values = [one for one in hidden.seen if isinstance(one, torch.Tensor)]
     assert max(map(len, values)) <= ROWS
-    rows = made_up(kept.inputs, kept.targets)[0]
+    rows = made_up_batch(kept.inputs, kept.targets)[0]
     assert all(torch.equal(one, rows) for one in values)
 
 
@@ -253,17 +253,17 @@ def test_a_loss_that_would_spread_targets_over_the_records_is_not_known():
     inputs = table(SIZE)[0]
     targets = torch.randn(SIZE)
     criterion, outputs = nn.MSELoss(reduction="sum"), net(inputs)
-    assert not losses.sums_over_records(criterion, outputs, targets)
-    assert losses.sums_over_records(criterion, outputs, targets.unsqueeze(1))
+    assert not losses.sums_one_loss_per_record(criterion, outputs, targets)
+    assert losses.sums_one_loss_per_record(criterion, outputs, targets.unsqueeze(1))
 
 
 def test_weights_with_an_entry_per_record_are_not_known():
     net = Residual(classes=3)
     inputs = table(SIZE)[0]
-    rows, targets = made_up(inputs, torch.randn(SIZE, 3))
+    rows, targets = made_up_batch(inputs, torch.randn(SIZE, 3))
     for weight, known in ((torch.ones(3), True), (torch.ones(ROWS, 3), False)):
         criterion = nn.BCEWithLogitsLoss(weight, reduction="sum")
-        assert losses.sums_over_records(criterion, net(rows), targets) is known
+        assert losses.sums_one_loss_per_record(criterion, net(rows), targets) is known
 
 
 # --- refused by type, and altered layers --------------------------------------------------------------------------
@@ -289,7 +289,7 @@ def test_layers_that_are_not_what_their_types_say_leave_the_fast_ways(alter, mon
     net = mlp()
     assert type(engine_for(net, SUM, *table())) is LinearEngine
     alter(monkeypatch, net)
-    assert linear.structure(net) is None
+    assert linear.sequence_structure(net) is None
     assert largest_change(net, SUM, *table(SIZE), *table(6, seed=1)) <= 1 + 1e-4
 
 
@@ -469,7 +469,7 @@ def test_a_weight_used_without_its_gradient_is_the_one_in_training():
 
 
 def test_numbers_made_of_parameters_are_not_held_fast():
-    assert engine_choice.choose(seeded(lambda: ByItsNorm(5)), SUM, *table()).assumptions  # it runs its own code
+    assert engine_choice.choose_engine(seeded(lambda: ByItsNorm(5)), SUM, *table()).assumptions  # it runs its own code
 
 
 class Surprising(Residual):
@@ -480,7 +480,7 @@ class Surprising(Residual):
 
 
 def test_a_graph_that_is_not_the_module_is_not_used():
-    assert engine_choice.choose(seeded(Surprising), SUM, *table()).assumptions  # it runs its own code
+    assert engine_choice.choose_engine(seeded(Surprising), SUM, *table()).assumptions  # it runs its own code
 
 
 def test_recording_a_graph_patches_nothing_that_other_threads_use():
@@ -493,7 +493,7 @@ def test_recording_a_graph_patches_nothing_that_other_threads_use():
             hidden.seen.append((nn.Module.__call__, nn.Module.__getattr__) == before)
             return super().forward(inputs)
 
-    assert engine_choice.choose(seeded(Watching), SUM, *table()).assumptions == ()
+    assert engine_choice.choose_engine(seeded(Watching), SUM, *table()).assumptions == ()
     assert all(hidden.seen)
 
 

@@ -14,8 +14,8 @@ from torch import nn
 from sklearn_dpsearch.nets.engines import base, graph, linear, losses, per_sample
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.per_sample import OpacusEngine, VmapEngine
-from sklearn_dpsearch.nets.engines.rounding import OWN, norms_of
-from sklearn_dpsearch.nets.fingerprint import text_of
+from sklearn_dpsearch.nets.engines.rounding import OWN, row_norms
+from sklearn_dpsearch.nets.fingerprint import text_of_value
 from sklearn_dpsearch.nets.randomness import Secrets
 from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.sampling import PoissonBatches
@@ -143,7 +143,7 @@ def test_slope_of_every_loss_is_that_of_autograd(criterion):
     labels = torch.arange(18).reshape(2, 9) % 3
     targets = targets_for(criterion, labels)
     for k in range(2):
-        found = losses.slope(criterion, predicted[k].clone(), targets[k])
+        found = losses.loss_gradient(criterion, predicted[k].clone(), targets[k])
         leaf = predicted[k].clone().requires_grad_()
         expected = torch.autograd.grad(criterion(leaf, targets[k]), leaf)[0]
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
@@ -159,7 +159,7 @@ def test_plain_nets_sum_what_autograd_gives_record_by_record(layer, criterion):
     )
     inputs, labels = table(40)
     targets = targets_for(criterion, labels)
-    assert linear.structure(net) is not None
+    assert linear.sequence_structure(net) is not None
     found = clipped_sums(LinearEngine(net, criterion, CPU), net, inputs, targets, norm=0.7, stack=3)
     expected = clipped(gradients(net, criterion, inputs, targets), 0.7)
     for row in found:
@@ -181,9 +181,9 @@ def engines_of(net, criterion=CROSS_ENTROPY):
         (traced(net, criterion), 1),
         (traced(net, criterion), 2),
         (VmapEngine(net, criterion, CPU), 1),
-        (VmapEngine(net, criterion, CPU, graph.trace(net, table(8)[0]).runnable, own_code=False), 1),
+        (VmapEngine(net, criterion, CPU, graph.trace_module(net, table(8)[0]).runnable, own_code=False), 1),
     ]
-    return found if linear.structure(net) is None else [*found, (LinearEngine(net, criterion, CPU), 2)]
+    return found if linear.sequence_structure(net) is None else [*found, (LinearEngine(net, criterion, CPU), 2)]
 
 
 @pytest.mark.parametrize("make", [mlp, lambda: mlp(bias=False), Residual], ids=["mlp", "without biases", "residual"])
@@ -314,7 +314,7 @@ def test_a_layer_used_twice_is_clipped_as_the_one_parameter_it_is():
     layer = nn.Linear(5, 5)
     net = nn.Sequential(layer, nn.Tanh(), layer)
     inputs, targets = table(30)
-    assert linear.structure(net) is None
+    assert linear.sequence_structure(net) is None
     engine = engine_for(net, CROSS_ENTROPY, inputs, targets)
     expected = clipped(gradients(net, CROSS_ENTROPY, inputs, targets), 0.1)
     torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.1)[0], expected, rtol=1e-4, atol=1e-6)
@@ -325,7 +325,7 @@ def test_a_layer_used_twice_is_clipped_as_the_one_parameter_it_is():
 @pytest.mark.parametrize("value", [0.013, 0.7, 1 / 3])
 def test_norms_of_long_vectors_are_not_too_small(size, value):
     """Added one after the other in single precision, 1e6 squares are off by 7e-4."""
-    (found,) = norms_of([torch.full((2, size), value)])
+    (found,) = row_norms([torch.full((2, size), value)])
     expected = np.float32(value).astype(float) * np.sqrt(size)
     np.testing.assert_allclose(found, expected, rtol=5e-6)
 
@@ -388,7 +388,7 @@ def test_steps_without_noise_are_those_of_opacus(make, norm):
 
 def test_which_nets_need_no_gradients_record_by_record():
     def is_linear(net):
-        return graph.trace(net, table(8)[0]).linear
+        return graph.trace_module(net, table(8)[0]).linear
 
     assert is_linear(mlp())
     assert is_linear(Residual())
@@ -408,7 +408,9 @@ def test_the_engine_for_any_code_keeps_nothing_of_the_records(make):
     engine = VmapEngine(net, CROSS_ENTROPY, CPU)
 
     def kept():
-        return text_of([vars(layer) for one in (engine.template, engine.criterion, net) for layer in one.modules()])
+        return text_of_value(
+            [vars(layer) for one in (engine.template, engine.criterion, net) for layer in one.modules()]
+        )
 
     before = kept()
     clipped_sums(engine, net, inputs, targets)

@@ -178,7 +178,7 @@ def test_norms_are_those_of_the_gradients_alone(make, shape):
     engine = layered_engine(net, inputs, targets)
     trained, frozen = (engine.layout.read([net], CPU, flag) for flag in (True, False))
     engine.bind(trained, frozen, torch.zeros_like(trained, dtype=torch.float64))
-    squares = sum(share.squares() for share in engine.shares(inputs, targets).values())
+    squares = sum(share.squares() for share in engine.per_sample_gradients(inputs, targets).values())
     expected, rounding = in_double_precision(net, inputs, targets, lambda each: each.square().sum(1))
     torch.testing.assert_close(squares, expected, rtol=0, atol=rounding)
 
@@ -255,7 +255,7 @@ def test_a_word_whose_row_is_not_finite_takes_only_its_own_records_out():
 
 def test_a_word_that_comes_twice_counts_as_the_one_row_it_is():
     slopes = torch.tensor([[[3.0, 0.0], [4.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0]]])
-    share = layer_gradients.OfWords(torch.tensor([[5, 5, 1], [5, 5, 1]]), slopes, 10)
+    share = layer_gradients.EmbeddingGradients(torch.tensor([[5, 5, 1], [5, 5, 1]]), slopes, 10)
     assert share.squares().tolist() == pytest.approx([49 + 1, 0 + 4], rel=1e-6)
     sums = torch.zeros(10, 2, dtype=torch.float64)
     share.add(sums, torch.tensor([1.0, 0.5]), None, 1)
@@ -273,9 +273,9 @@ def test_places_without_a_record_add_nothing(name):
 
 def test_layers_on_something_else_than_records_and_layers_used_twice_are_not_split():
     with pytest.raises(NotPerRecord, match="places"):
-        graph.trace(seeded(Positions), data(None)[0][:8])
-    assert not graph.trace(seeded(Twice), data((5,))[0][:8]).layered
-    assert not graph.trace(nn.Sequential(nn.Linear(5, 3), nn.PReLU()), data((5,))[0][:8]).layered
+        graph.trace_module(seeded(Positions), data(None)[0][:8])
+    assert not graph.trace_module(seeded(Twice), data((5,))[0][:8]).layered
+    assert not graph.trace_module(nn.Sequential(nn.Linear(5, 3), nn.PReLU()), data((5,))[0][:8]).layered
 
 
 # --- memory ------------------------------------------------------------------------------------------------------
@@ -283,10 +283,10 @@ def test_layers_on_something_else_than_records_and_layers_used_twice_are_not_spl
 
 def test_a_large_table_of_words_costs_as_much_as_the_words_that_come():
     words = torch.randint(0, 10**6, (5, 7), generator=torch.Generator().manual_seed(0))
-    share = layer_gradients.OfWords(words, torch.ones(5, 7, 3), 10**6)
+    share = layer_gradients.EmbeddingGradients(words, torch.ones(5, 7, 3), 10**6)
     assert share.rows.shape == (35, 3)
     small, large = (
-        graph.trace(
+        graph.trace_module(
             nn.Sequential(nn.Embedding(n, 4), nn.Flatten(), nn.Linear(8, 3)), torch.zeros(8, 2, dtype=torch.long)
         )
         for n in (10, 10**5)

@@ -17,8 +17,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from sklearn_dpsearch.nets.engines import engine_choice
-from sklearn_dpsearch.nets.engines.base import Layout
-from sklearn_dpsearch.nets.engines.rounding import noise_factor, piece
+from sklearn_dpsearch.nets.engines.base import ParameterLayout
+from sklearn_dpsearch.nets.engines.rounding import noise_factor, records_per_piece
 from sklearn_dpsearch.nets.randomness import global_torch_seed
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
@@ -173,11 +173,11 @@ def at_kinks(net, inputs):
 def step(make, inputs, targets, bounds):
     """The clipped sum of a noiseless step, in several calls, by the way that training takes."""
     net = seeded(make)
-    engine = engine_choice.choose(net, SUM, inputs, targets).engine(net, SUM, CPU)
+    engine = engine_choice.choose_engine(net, SUM, inputs, targets).engine(net, SUM, CPU)
     global FACTORS
     FACTORS = itertools.count(1)
-    engine.piece, engine.most = piece(len(inputs)), 8
-    trained, frozen = (Layout(net).read([net], CPU, flag) for flag in (True, False))
+    engine.piece, engine.most = records_per_piece(len(inputs)), 8
+    trained, frozen = (ParameterLayout(net).read([net], CPU, flag) for flag in (True, False))
     sums = torch.zeros_like(trained, dtype=torch.float64)
     engine.bind(trained, frozen, sums)
     with global_torch_seed(0):
@@ -231,7 +231,7 @@ def test_code_that_keeps_counts_seeds_or_draws_is_accepted():
     refused = []
     for name, make in ODD.items():
         try:
-            engine_choice.choose(seeded(make), SUM, *VECTORS[0])
+            engine_choice.choose_engine(seeded(make), SUM, *VECTORS[0])
         except LeakingEstimatorError:
             refused.append(name)
     coupled = {"a mean over the batch", "a branch on values", "a shift along the batch", "a counter in a buffer"}

@@ -148,7 +148,7 @@ def test_every_function_of_the_table_has_a_rule_that_is_tested():
     generic = {rule for one, rule in operations.FUNCTIONS.items() if rule not in ruled}
     names = {getattr(one, "__name__", "") for one, rule in operations.FUNCTIONS.items() if rule in generic}
     # made by the same two factories as tested ones: along named dimensions, and on (records, channels, places)
-    assert {rule.__qualname__.partition(".")[0] for rule in generic} <= {"along", "spatial"}, names
+    assert {rule.__qualname__.partition(".")[0] for rule in generic} <= {"rule_along_dims", "rule_for_images"}, names
 
 
 VALUES = torch.rand(8, 5, 6, generator=torch.Generator().manual_seed(0)) * 0.8 + 0.1
@@ -287,7 +287,7 @@ def test_layers_are_accepted_on_records_and_refused_across_them(layer, accepted,
     ids=lambda one: str(one)[:40],
 )
 def test_whatever_layers_accept_acts_on_each_record_alone(layer, accepted):
-    if operations.is_random(None, layer):
+    if operations.is_random_op(None, layer):
         layer = copy.deepcopy(layer).eval()
     for one in accepted:
         rng = torch.Generator().manual_seed(0)

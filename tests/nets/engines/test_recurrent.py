@@ -67,17 +67,17 @@ def per_sample_gradients(engine, net, inputs, targets, dtype=torch.float32):
     engine.bind(trained, frozen, torch.zeros_like(trained, dtype=torch.float64))
     for parameter in engine.template.parameters():
         parameter.data = parameter.data.to(dtype)
-    shares = engine.shares(inputs.to(dtype), targets)
+    shares = engine.per_sample_gradients(inputs.to(dtype), targets)
     made = {name: share.gradients if hasattr(share, "gradients") else outer(share) for name, share in shares.items()}
     return torch.cat([made[name].flatten(1) for name, _ in net.named_parameters() if name in made], 1)
 
 
 def outer(share):
-    return share.slopes.unsqueeze(2) * share.inputs.unsqueeze(1)
+    return share.grad_outputs.unsqueeze(2) * share.inputs.unsqueeze(1)
 
 
 def chosen(net, inputs, targets):
-    return engine_choice.choose(net, SUM, inputs, targets).engine(net, SUM, CPU)
+    return engine_choice.choose_engine(net, SUM, inputs, targets).engine(net, SUM, CPU)
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -135,7 +135,10 @@ def test_dropout_between_layers_is_that_of_pytorch():
     layer = nn.LSTM(3, 4, num_layers=3, dropout=0.5)
     inputs = torch.randn(5, 200, 3)
     outputs = []
-    for run in (layer, lambda values: layered.unrolled(layer.requires_grad_(False), lambda *seen: None, values)):
+    for run in (
+        layer,
+        lambda values: layered.unrolled_forward(layer.requires_grad_(False), lambda *seen: None, values),
+    ):
         with global_torch_seed(0):
             outputs.append(run(inputs)[0])
     torch.testing.assert_close(outputs[1], outputs[0], rtol=0, atol=1e-6)

@@ -59,7 +59,7 @@ def as_graph(module, criterion, device):
 def as_convolution(module, criterion, device):
     """One weight, too, whose gradient is a sum over places (of one)."""
     net = nn.Sequential(nn.Unflatten(1, (1, 1)), nn.Conv1d(1, 1, 1, bias=False), nn.Flatten())
-    return LayeredEngine(net, criterion, device, graph.trace(net, torch.zeros(8, 1)))
+    return LayeredEngine(net, criterion, device, graph.trace_module(net, torch.zeros(8, 1)))
 
 
 ENGINES = [LinearEngine, as_graph, VmapEngine, as_convolution]
@@ -69,7 +69,7 @@ ENGINES = [LinearEngine, as_graph, VmapEngine, as_convolution]
 @pytest.mark.parametrize("n", [256, 512])
 def test_records_chosen_for_it_move_a_sum_by_no_more_than_the_noise_covers(make, n):
     engine = make(nn.Linear(1, 1, bias=False), nn.MSELoss(reduction="sum"), CPU)
-    assert moved(engine, n, rounding.piece(n)) <= rounding.noise_factor(n)
+    assert moved(engine, n, rounding.records_per_piece(n)) <= rounding.noise_factor(n)
     assert moved(engine, n, 1) <= 1 + rounding.OWN
 
 
@@ -109,7 +109,7 @@ def test_in_single_precision_throughout_they_move_it_further(n, much):
 
 @pytest.mark.parametrize("rows", LOTS)
 def test_pieces_keep_the_bound_that_the_noise_pays_for(rows):
-    most, piece = min(rows, rounding.CHUNK), rounding.piece(rows)
+    most, piece = min(rows, rounding.CHUNK), rounding.records_per_piece(rows)
     assert piece > 0
     pieces = [piece] * (most // piece) + [most % piece]
     each = [rounding.SINGLE * (b * b + 3 * b) / 2 for b in pieces]  # in clipping norms, for one of the neighbours
@@ -136,6 +136,6 @@ def test_a_stack_keeps_the_bound_of_each_net():
     tasks = [training(sample_rate=rate, noise_multiplier=1.0) for rate in (0.2, 0.3, 0.4)]
     stack = Stack(tasks, LinearEngine(tasks[0].module, tasks[0].criterion, CPU), records(60), 1000)
     rows = [task.rows(60) for task in tasks]
-    assert stack.engine.piece == min(map(rounding.piece, rows)) > 0
+    assert stack.engine.piece == min(map(rounding.records_per_piece, rows)) > 0
     assert [noise_scale(one, own) for one, own in zip(tasks, rows)] == list(map(rounding.noise_factor, rows))
     assert stack.scales == list(map(rounding.noise_factor, rows))

@@ -23,7 +23,7 @@ from sklearn_dpsearch.nets import (
 )
 from sklearn_dpsearch.nets.estimators import table_records
 from sklearn_dpsearch.nets.estimators.settings import settings_of
-from sklearn_dpsearch.nets.estimators.table_records import Bounds, single_rows
+from sklearn_dpsearch.nets.estimators.table_records import Bounds, scaled_rows
 from sklearn_dpsearch.privacy import DPSGD, BudgetUnreachableError, GaussianDP, PrivacyError, compose
 
 from ...search.toys import Untouchable
@@ -431,7 +431,7 @@ def test_values_beyond_the_bounds_are_clipped_both_ways(beyond):
 def test_bounds_of_amounts_map_a_quarter_of_the_way_up_to_zero_and_others_the_middle(given, values, wanted):
     bounds = Bounds.of_features("bounds_X", given)
     np.testing.assert_allclose(bounds.scaled(np.array(values, float)), wanted)
-    rows = single_rows(np.array(values, float)[:, None], bounds)
+    rows = scaled_rows(np.array(values, float)[:, None], bounds)
     np.testing.assert_allclose(rows[:, 0].numpy(), wanted, rtol=1e-6)
 
 
@@ -442,14 +442,14 @@ def test_rows_are_scaled_block_by_block_as_all_at_once(kind, given):
     values[:, 2] = 10**6 + 1 if kind is not np.uint8 else 255
     bounds = None if given is None else Bounds.of_features("bounds", given)
     expected = values.astype(float) if bounds is None else bounds.scaled(values.astype(float))
-    rows = single_rows(values, bounds)
+    rows = scaled_rows(values, bounds)
     np.testing.assert_allclose(rows.numpy(), expected, rtol=2e-7, atol=2e-7)
     assert rows.dtype == torch.float32
 
 
 def test_rows_at_the_bounds_and_beyond_are_exactly_one():
     values = np.array([[0.1], [0.7], [-1e300], [1e300]])
-    assert single_rows(values, Bounds.of("bounds", (0.1, 0.7))).squeeze(1).tolist() == [-1.0, 1.0, -1.0, 1.0]
+    assert scaled_rows(values, Bounds.of("bounds", (0.1, 0.7))).squeeze(1).tolist() == [-1.0, 1.0, -1.0, 1.0]
 
 
 # --- arguments to settings --------------------------------------------------------------------------------------------
@@ -496,7 +496,8 @@ def test_rate_steps_and_batch_size_are_arithmetic_on_arguments_and_the_number_of
     expected = rate.get("sample_rate", 3 / n)
     assert settings.sample_rate == one.privacy_guarantee(n).sample_rate == expected
     assert settings.steps == round(1 / expected)
-    task = one.initialize()._task(settings, SimpleNamespace(units=n), ())
+    one.initialize().n_features_in_ = 5  # as a fit notes it
+    task = one._task(settings, SimpleNamespace(units=n), ())
     assert isinstance(task.expected_batch_size, float)
     assert task.expected_batch_size == pytest.approx(rate["batch_size"], rel=1e-12)
     assert (task.steps, task.sample_rate) == (settings.steps, settings.sample_rate)

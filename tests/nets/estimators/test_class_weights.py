@@ -27,7 +27,7 @@ def model(kind=DPLogisticRegression, **changed):
 
 def test_nets_of_different_weights_are_not_trained_as_one():
     other = nn.CrossEntropyLoss(reduction="sum", weight=torch.tensor([1.0, 1.0, 1.0]))
-    assert len({engine_choice.choose(mlp(), one, *table(8)).stack_key for one in (WEIGHTED, other)}) == 2
+    assert len({engine_choice.choose_engine(mlp(), one, *table(8)).stack_key for one in (WEIGHTED, other)}) == 2
     nets = [model(class_weight={1: w}, noise_seed=i, classes=[0, 1]) for i, w in enumerate((0.1, 1.0, 0.1))]
     alone = [model(class_weight={1: w}, noise_seed=i, classes=[0, 1]) for i, w in enumerate((0.1, 1.0, 0.1))]
     for one, single in zip(DPLogisticRegression.fit_together(nets, X, y), alone):

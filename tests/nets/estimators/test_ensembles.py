@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.adapters import adapter_for
 from sklearn_dpsearch.nets import DPTabularEnsembleClassifier, DPTabularEnsembleRegressor
-from sklearn_dpsearch.nets.estimators.ensembles import net_weight
+from sklearn_dpsearch.nets.estimators.ensembles import weight_of_net
 from sklearn_dpsearch.privacy import GaussianDP, PrivacyError, compose
 
 rng = np.random.default_rng(0)
@@ -77,7 +77,7 @@ def test_logits_are_averaged(target):
     ("signal", "weight"), [(1.0, 0.1), (1e3, 0.25), (4e3, 0.5), (1e4, 0.5), (4e4, 0.25), (1e9, 0.1)]
 )
 def test_boosting_has_more_weight_where_much_or_little_can_be_learned(signal, weight):
-    assert net_weight(signal) == pytest.approx(weight)
+    assert weight_of_net(signal) == pytest.approx(weight)
 
 
 @pytest.mark.slow

@@ -234,10 +234,11 @@ def test_the_guarantee_follows_from_the_arguments_alone():
 
 def test_the_net_is_trained_as_a_graph_in_stacks():
     """Known to act on each record alone: neither own code nor one net at a time."""
-    from sklearn_dpsearch.nets.engines.engine_choice import choose
+
+    from sklearn_dpsearch.nets.engines.engine_choice import choose_engine
 
     made = layers.wide_and_deep([7, 2], [4, 5, 2], torch.nn.ReLU, torch.Generator().manual_seed(0), from_linear=True)
     criterion = torch.nn.CrossEntropyLoss(reduction="sum")
-    choice = choose(made, criterion, torch.randn(3, 7), torch.tensor([0, 1, 0]))
+    choice = choose_engine(made, criterion, torch.randn(3, 7), torch.tensor([0, 1, 0]))
     assert choice.stack_key is not None
     assert choice.assumptions == ()

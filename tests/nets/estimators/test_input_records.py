@@ -69,8 +69,10 @@ def test_a_dataset_trains_and_predicts_as_the_arrays_that_it_holds(dataset, memo
 
 def test_records_are_read_one_by_one_and_only_those_of_a_batch(one_noise, monkeypatch):
     read = []
-    honest = input_records.read
-    monkeypatch.setattr(input_records, "read", lambda X, y, number: (read.append(number), honest(X, y, number))[1])
+    honest = input_records.read_record
+    monkeypatch.setattr(
+        input_records, "read_record", lambda X, y, number: (read.append(number), honest(X, y, number))[1]
+    )
     held = []
     take = ReadRecords.take
 
@@ -105,7 +107,7 @@ class Seeding(Rows):
 
 
 def ready(dataset):
-    return input_records.reading(dataset, None, lambda row: row, lambda found: torch.tensor(np.stack(found)))
+    return input_records.dataset_records(dataset, None, lambda row: row, lambda found: torch.tensor(np.stack(found)))
 
 
 def drawn_for(number, before):
@@ -243,10 +245,12 @@ def test_parts_of_datasets_of_arrays_are_arrays():
     whole = TensorDataset(torch.from_numpy(X), torch.from_numpy(y))
     part = Subset(whole, range(10, 60))
     for inputs, targets in (
-        input_records.as_arrays(part, None),
-        input_records.as_arrays(Subset(part, range(50)), None),
-        input_records.as_arrays(skorch.dataset.Dataset(X[10:60], y[10:60]), None),
-        input_records.as_arrays(SliceDataset(whole)[np.arange(10, 60)], SliceDataset(whole, idx=1)[np.arange(10, 60)]),
+        input_records.arrays_from_dataset(part, None),
+        input_records.arrays_from_dataset(Subset(part, range(50)), None),
+        input_records.arrays_from_dataset(skorch.dataset.Dataset(X[10:60], y[10:60]), None),
+        input_records.arrays_from_dataset(
+            SliceDataset(whole)[np.arange(10, 60)], SliceDataset(whole, idx=1)[np.arange(10, 60)]
+        ),
     ):
         np.testing.assert_array_equal(np.asarray(inputs), X[10:60])
         np.testing.assert_array_equal(np.asarray(targets), y[10:60])
@@ -255,7 +259,9 @@ def test_parts_of_datasets_of_arrays_are_arrays():
         def __getitem__(self, number):
             return self.tensors[0].mean(0), self.tensors[1][number]
 
-    assert input_records.is_source(input_records.as_arrays(Mine(torch.from_numpy(X), torch.from_numpy(y)), None)[0])
+    assert input_records.is_dataset(
+        input_records.arrays_from_dataset(Mine(torch.from_numpy(X), torch.from_numpy(y)), None)[0]
+    )
 
 
 # --- in searches --------------------------------------------------------------------------------------------------

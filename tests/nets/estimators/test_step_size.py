@@ -146,7 +146,7 @@ def test_the_gradient_of_hidden_layers_at_the_start_is_as_long_as_expected(deep,
         )
         made.deep(record).backward(residual)
         squares.append(float(sum(one.grad.square().sum() for one in made.deep.parameters())))
-    expected = layers.squared_gradient_at_start(deep, 9.0, from_linear=from_linear)
+    expected = layers.squared_gradient_of_perceptron(deep, 9.0, from_linear=from_linear)
     assert np.mean(squares) == pytest.approx(expected, rel=0.1)
 
 
