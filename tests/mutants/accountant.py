@@ -718,8 +718,8 @@ MUTANTS = {
     "names of others as markup": Mutant(
         mistake="A component's name is put into the page as it is.",
         file="privacy/statement/report.py",
-        old="first, *others = map(escape, row)",
-        new="first, *others = row",
+        old='"".join(f"<td>{escape(one)}</td>" for one in others)',
+        new='"".join(f"<td>{one}</td>" for one in others)',
         tests=("privacy/statement/test_report.py::test_names_of_anybody_are_shown_as_they_are_and_break_nothing",),
     ),
     "tuning called free of charge": Mutant(
