@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,12 @@ def _short(value: float, digits: int, rounding: str) -> str:
 def plain(value: float) -> float | None:
     """A number for JSON, which has no infinity: None in its place."""
     return float(value) if math.isfinite(value) else None
+
+
+@cache
+def template(name: str) -> str:
+    """Text of the template file of this name, which lies beside this one."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 #: Libraries whose versions a statement names, where they are installed.

@@ -3,7 +3,7 @@
 HTML: a page that stands alone (no script, nothing to load, light and dark, A4). Markdown: for model cards and
 repositories. Deployment: an entry of OpenDP's registry, YAML in the fields of opendp/deployments-registry-data; what
 only a person can say stays a question in a comment, and the registry wants an answer to those marked as required.
-The templates of page, picture and entry lie beside this file.
+The templates of page (its colours have a contrast of at least 4.5), picture and entry lie beside this file.
 """
 
 from __future__ import annotations
@@ -13,20 +13,13 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import Any
 
 from ...errors import did_you_mean
-from .content import FACTS, Content, Curve, Section
-
-
-@cache
-def template(name: str) -> str:
-    """Text of the template file of this name."""
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+from .content import FACTS, Content, Curve, Section, template
 
 
 def as_html(content: Content) -> str:

@@ -28,9 +28,8 @@ from sklearn_dpsearch.privacy import (
     from_dict,
 )
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
-from sklearn_dpsearch.privacy.statement import words
 from sklearn_dpsearch.privacy.statement.content import Release, Section, hundredths_up, percent_up, plain, short_up, up
-from sklearn_dpsearch.privacy.statement.words import in_words
+from sklearn_dpsearch.privacy.statement.words import SENTENCES, in_words
 
 
 @given(st.floats(0.0, 1e6))
@@ -159,7 +158,7 @@ def test_a_field_that_a_statement_has_no_place_for_is_an_error_that_lists_the_fi
         SPENT.report(about={"Contakt": "officer@example.org"})
     documented = " ".join((PrivacySpent.report.__doc__ or "").split())
     page = " ".join((Path(__file__).parents[3] / "docs" / "learn" / "statement.md").read_text().split())
-    for name in words.CURATOR:
+    for name in SENTENCES["curator"]["asked"]:
         SPENT.report(about={name: "told"})
         assert f'"{name}"' in documented
         assert f'"{name}":' in page
