@@ -112,9 +112,7 @@ def _words(spent: Stated) -> dict[str, Any]:
     return {
         "stated": f"ε = {up(spent.epsilon)} at δ = {short_up(spent.delta)}",
         "units": "persons" if spent.unit == PERSON else "records",
-        "question": SENTENCES["relation"][spent.neighboring]["question"][
-            "record" if spent.unit == "record" else PERSON
-        ],
+        "question": questions["record" if spent.unit == "record" else PERSON],
     }
 
 
