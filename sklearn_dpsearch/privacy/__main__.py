@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 
 from ..errors import PrivacyError
 from .count_distributions.base import CountDistribution
@@ -17,14 +18,10 @@ from .selection.best_of import best_of
 from .selection.witness import witness_epsilon
 from .statement.content import up
 
-#: Kind of one run ↦ its class and the names of its numbers.
-RUNS: dict[str, tuple[type[Guarantee], tuple[str, ...]]] = {
-    "pure": (PureDP, ("epsilon",)),
-    "approx": (ApproxDP, ("epsilon", "delta")),
-    "zcdp": (ZCDP, ("rho",)),
-    "gaussian": (GaussianDP, ("mu",)),
-    "dpsgd": (DPSGD, ("noise_multiplier", "sample_rate", "steps")),
-}
+#: Kind of one run ↦ its class, whose numbers are given in the order of its fields.
+RUNS: dict[str, type[Guarantee]] = {
+    "pure": PureDP, "approx": ApproxDP, "zcdp": ZCDP, "gaussian": GaussianDP, "dpsgd": DPSGD
+}  # fmt: skip
 COUNTS: dict[str, Callable[[float], CountDistribution]] = {
     "geometric": Geometric,
     "logarithmic": Logarithmic,
@@ -37,9 +34,9 @@ def arguments() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m sklearn_dpsearch.privacy", description=__doc__.partition(": ")[2])
     kinds = parser.add_mutually_exclusive_group(required=True)
-    for kind, (_, names) in RUNS.items():
-        shown = tuple(map(str.upper, names))
-        kinds.add_argument(f"--{kind}", type=float, nargs=len(names), metavar=shown, help="what one run promises")
+    for kind, build in RUNS.items():
+        shown = tuple(map(str.upper, _numbers_of(build)))
+        kinds.add_argument(f"--{kind}", type=float, nargs=len(shown), metavar=shown, help="what one run promises")
     parser.add_argument("--runs", type=float, required=True, help="mean number of runs")
     parser.add_argument("--distribution", choices=COUNTS, default="geometric", help="of the number of runs")
     parser.add_argument("--delta", type=float, required=True, help="of one run and of the search")
@@ -47,11 +44,14 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
+def _numbers_of(kind: type[Guarantee]) -> list[str]:
+    return [field.name for field in fields(kind) if field.name != "neighboring"]
+
+
 def answer(given: argparse.Namespace) -> str:
     """Three lines: one run, the search (both rounded up), and the certificate (rounded down)."""
     kind, numbers = next((kind, found) for kind in RUNS if (found := getattr(given, kind)) is not None)
-    build, names = RUNS[kind]
-    one_run = build(**dict(zip(names, numbers)), neighboring=given.neighboring)
+    one_run = RUNS[kind](**dict(zip(_numbers_of(RUNS[kind]), numbers)), neighboring=given.neighboring)
     count = COUNTS[given.distribution](given.runs)
     search = best_of(one_run, count)
     name = search.tightest(given.delta) if hasattr(search, "tightest") else "one run"

@@ -104,23 +104,18 @@ def calibrate(
         ends_given = as_numbers("bracket", bracket)
         require(ends_given.shape == (2,), "a bracket of two numbers", bracket=bracket)
         require(min(bracket) > 0 and max(bracket) < np.inf, "a bracket of positive numbers", bracket=bracket)
-    guarantee_of = _asked_once(guarantee_of)
-    reached = _remembered(guarantee_of, delta)
+    built = cache(lambda parameter: as_guarantee(guarantee_of(parameter), "what guarantee_of returns"))
+    reached = _remembered(built, delta)
     if bracket is not None:
         ends = _sorted(reached, target_epsilon, bracket)
     else:
-        near = _around_by_rough_bounds(guarantee_of, reached, target_epsilon, delta, close)
+        near = _around_by_rough_bounds(built, reached, target_epsilon, delta, close)
         ends = near or _around(reached, target_epsilon)
     if ends.safe is None:
         raise _unreachable(target_epsilon, delta, reached(ends.unsafe) if ends.unsafe else None)
     if ends.unsafe is None:
         return ends.safe
     return _closest(reached, target_epsilon, ends.safe, ends.unsafe, near_enough)
-
-
-def _asked_once(guarantee_of: Callable[[float], Guarantee]) -> Callable[[float], Guarantee]:
-    """The guarantee by parameter, built once for each."""
-    return cache(lambda parameter: as_guarantee(guarantee_of(parameter), "what guarantee_of returns"))
 
 
 def _remembered(guarantee_of: Callable[[float], Guarantee], delta: float) -> Reached:

@@ -81,16 +81,20 @@ def _noise(kind: type[Guarantee], parameter: str) -> Callable[[Any, Neighboring]
     return guarantee_of
 
 
+def _nothing(event: Any, neighboring: Neighboring) -> Guarantee:
+    return PureDP(epsilon=0.0, neighboring=neighboring)
+
+
 def _composed(event: Any, neighboring: Neighboring) -> Guarantee:
-    nothing = PureDP(epsilon=0.0, neighboring=neighboring)
-    return compose(*(from_event(one, neighboring) for one in event.events)) if event.events else nothing
+    parts = [from_event(one, neighboring) for one in event.events]
+    return compose(*parts) if parts else _nothing(event, neighboring)
 
 
 def _self_composed(event: Any, neighboring: Neighboring) -> Guarantee:
     one, count = from_event(event.event, neighboring), event.count
     require_whole(0, count=count)
     if count == 0:
-        return PureDP(epsilon=0.0, neighboring=neighboring)
+        return _nothing(event, neighboring)
     if type(one) is DPSGD:
         return replace(one, steps=one.steps * int(count))
     return compose(*[one] * int(count))
@@ -104,7 +108,7 @@ def _sampled(event: Any, neighboring: Neighboring) -> Guarantee:
     if inside == "GaussianDpEvent" and rate > 0 and isinstance(one, GaussianDP):
         noise = float(event.event.noise_multiplier)
         return DPSGD(noise_multiplier=noise, sample_rate=rate, steps=1, neighboring=neighboring)
-    return subset_then_train(one, PureDP(epsilon=0.0, neighboring=neighboring), rate)
+    return subset_then_train(one, _nothing(event, neighboring), rate)
 
 
 def _repeated(event: Any, neighboring: Neighboring) -> Guarantee:
@@ -117,7 +121,7 @@ def _repeated(event: Any, neighboring: Neighboring) -> Guarantee:
 
 #: Guarantee of each known event, by its exact kind.
 EVENTS: dict[str, Callable[[Any, Neighboring], Guarantee]] = {
-    "NoOpDpEvent": lambda event, neighboring: PureDP(epsilon=0.0, neighboring=neighboring),
+    "NoOpDpEvent": _nothing,
     "NonPrivateDpEvent": lambda event, neighboring: NonPrivate(neighboring=neighboring),
     "GaussianDpEvent": _noise(GaussianDP, "mu"),
     "LaplaceDpEvent": _noise(LaplaceDP, "epsilon"),

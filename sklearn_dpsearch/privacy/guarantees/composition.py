@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,23 +29,18 @@ MOST_LOSSES = 20_001
 
 
 def _as_guarantees(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> list[Guarantee]:
-    """Each of several guarantees, checked."""
+    """Each of several guarantees; statements for persons are never combined with statements for records."""
     if isinstance(guarantees, Guarantee | Statement):
         raise TypeError(
             f"Found {guarantees!r} alone; several guarantees are needed. Give a list, e.g. [{guarantees!r}]."
         )
-    _same_units(guarantees)
-    return [as_guarantee(guarantee) for guarantee in guarantees]
-
-
-def _same_units(guarantees: Sequence[Guarantee | Statement]) -> None:
-    """Raise if statements for persons are combined with statements for records."""
     units = {one.unit if isinstance(one, Statement) else "record" for one in guarantees}
     if len(units) > 1:
         raise MixedNeighborsError(
             f"Found statements about different units: {', '.join(sorted(units))}; one unit is needed for all. Combine "
             "the statements about records, then call for_group(total, records)."
         )
+    return [as_guarantee(guarantee) for guarantee in guarantees]
 
 
 def compose(*guarantees: Guarantee | Statement) -> Guarantee:
@@ -185,7 +181,25 @@ def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], w
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mixture(_SeveralMechanisms):
+class _OneOfSeveral(_SeveralMechanisms):
+    """One of several mechanisms: its profile follows from theirs, point by point."""
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        return self._if_all_pure(max)
+
+    def _profile(self, epsilon: Array) -> Array:
+        return self._pointwise([part._profile(epsilon) for part in self.parts])
+
+    def _far_profile(self, epsilon: Array) -> Array:
+        return self._pointwise([part._far_profile(epsilon) for part in self.parts])
+
+    @abstractmethod
+    def _pointwise(self, profiles: Sequence[Array]) -> Array: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixture(_OneOfSeveral):
     """One of several mechanisms, drawn from a public distribution."""
 
     weights: tuple[float, ...]
@@ -202,23 +216,13 @@ class Mixture(_SeveralMechanisms):
             weights=self.weights,
         )
 
-    @property
-    def pure_epsilon(self) -> float | None:
-        return self._if_all_pure(max)
-
     def renyi(self, order: ArrayLike) -> Array:
         """log Σ w_i·exp((α − 1)·ρ_i(α)) / (α − 1)."""
         order = np.asarray(order, dtype=float)
         moments = [np.log(w) + (order - 1) * part.renyi(order) for part, w in zip(self.parts, self.weights)]
         return np.asarray(special.logsumexp(moments, axis=0) / (order - 1))
 
-    def _profile(self, epsilon: Array) -> Array:
-        return self._average([part._profile(epsilon) for part in self.parts])
-
-    def _far_profile(self, epsilon: Array) -> Array:
-        return self._average([part._far_profile(epsilon) for part in self.parts])
-
-    def _average(self, profiles: Sequence[Array]) -> Array:
+    def _pointwise(self, profiles: Sequence[Array]) -> Array:
         total = sum(w * values for values, w in zip(profiles, self.weights))
         return np.minimum(total * (1.0 + ROUNDING), 1.0)
 
@@ -252,22 +256,15 @@ def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Envelope(_SeveralMechanisms):
+class Envelope(_OneOfSeveral):
     """The worst of several mechanisms at each ε."""
-
-    @property
-    def pure_epsilon(self) -> float | None:
-        return self._if_all_pure(max)
 
     def renyi(self, order: ArrayLike) -> Array:
         """The largest of the parts' curves."""
         return np.asarray(np.max([part.renyi(order) for part in self.parts], axis=0))
 
-    def _profile(self, epsilon: Array) -> Array:
-        return np.asarray(np.max([part._profile(epsilon) for part in self.parts], axis=0))
-
-    def _far_profile(self, epsilon: Array) -> Array:
-        return np.asarray(np.max([part._far_profile(epsilon) for part in self.parts], axis=0))
+    def _pointwise(self, profiles: Sequence[Array]) -> Array:
+        return np.asarray(np.max(profiles, axis=0))
 
     def _pair(self) -> DominatingPair:
         return combined([part.pair for part in self.parts], _largest)

@@ -15,7 +15,7 @@ from math import isqrt
 from typing import Protocol
 
 from .._checks import require
-from ..numerics.arithmetic import exact_fraction
+from ..numerics.arithmetic import exact_fraction, positive_fraction
 
 
 class IntegerSource(Protocol):
@@ -102,8 +102,7 @@ def discrete_laplace(scale: Fraction, rng: IntegerSource = SYSTEM) -> int:
     >>> discrete_laplace(Fraction(10), random.Random(0))
     6
     """
-    scale = exact_fraction(scale, "scale")
-    require(scale > 0, "scale > 0", scale=scale)
+    scale = positive_fraction(scale, "scale")
     while True:
         drawn = _try_discrete_laplace(scale, rng)
         if drawn is not None:
@@ -140,8 +139,7 @@ def discrete_gaussian(sigma_squared: Fraction, rng: IntegerSource = SYSTEM) -> i
     >>> discrete_gaussian(Fraction(100), random.Random(0))
     6
     """
-    sigma_squared = exact_fraction(sigma_squared, "sigma_squared")
-    require(sigma_squared > 0, "sigma_squared > 0", sigma_squared=sigma_squared)
+    sigma_squared = positive_fraction(sigma_squared, "sigma_squared")
     scale = isqrt(sigma_squared.numerator // sigma_squared.denominator) + 1
     while True:
         drawn = discrete_laplace(Fraction(scale), rng)
