@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,53 @@ FEWEST_RUNS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditResult:
+class LowerBound(ABC):
+    """Lower bound on ε beside what is stated.
+
+    Parameters
+    ----------
+    epsilon_lower : float
+        With probability ``confidence`` the true ε at ``delta`` is at least this.
+    delta, confidence : float
+        δ at which ε is bounded, and the probability with which the bound holds.
+    stated_epsilon : float or None
+        ε that the estimator states at ``delta`` for these data sets; None if nothing is stated.
+    neighboring : str or None
+        Neighbouring relation of the statement.
+    steps : int
+        Steps of that relation between the two data sets; ``stated_epsilon`` counts them.
+    notes : tuple of str
+        Changed parameters of the estimator.
+    """
+
+    epsilon_lower: float
+    delta: float
+    confidence: float
+    stated_epsilon: float | None = None
+    neighboring: Neighboring | None = None
+    steps: int = 1
+    notes: tuple[str, ...] = ()
+
+    @property
+    def consistent(self) -> bool | None:
+        """True if the stated ε is at least the lower bound; None if no ε is stated."""
+        return None if self.stated_epsilon is None else self.stated_epsilon >= self.epsilon_lower
+
+    def __str__(self) -> str:
+        verdict = {None: "nothing is stated", True: "consistent", False: "REFUTED: the statement is false"}
+        stated = "" if self.stated_epsilon is None else f"; stated epsilon = {self.stated_epsilon:.4g}"
+        two = "" if self.steps == 1 else f" ({self.steps} steps of {self.neighboring})"
+        bound = f"epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:g} with {self.confidence:.4g} confidence"
+        notes = "".join(f"\n  note: {note}" for note in self.notes)
+        return f"{bound}{stated}{two}: {verdict[self.consistent]}\n{self._evidence()}{notes}"
+
+    @abstractmethod
+    def _evidence(self) -> str:
+        """What was counted, as indented lines."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditResult(LowerBound):
     """Lower bound on ε, with its evidence.
 
     Parameters
@@ -43,49 +90,22 @@ class AuditResult:
         Changed parameters of the estimator.
     """
 
-    epsilon_lower: float
-    delta: float
-    confidence: float
     n_runs: int
     event: str
     counts: Counts
-    stated_epsilon: float | None = None
-    neighboring: Neighboring | None = None
-    steps: int = 1
-    notes: tuple[str, ...] = ()
-
-    @property
-    def consistent(self) -> bool | None:
-        """True if the stated ε is at least the lower bound; None if no ε is stated."""
-        return None if self.stated_epsilon is None else self.stated_epsilon >= self.epsilon_lower
 
     @property
     def largest_provable(self) -> float:
         """Largest ε that this number of runs can prove."""
         return largest_provable_epsilon(self.n_runs, self.delta, self.confidence)
 
-    def __str__(self) -> str:
+    def _evidence(self) -> str:
         hits, runs, others, other_runs = self.counts
         return (
-            f"{in_words(self)}\n  event: {self.event}\n"
+            f"  event: {self.event}\n"
             f"  happened in {hits} of {runs} runs and in {others} of {other_runs} on the neighbour; "
-            f"{self.n_runs} runs a side prove at most {self.largest_provable:.4g}{notes_of(self)}"
+            f"{self.n_runs} runs a side prove at most {self.largest_provable:.4g}"
         )
-
-
-def in_words(result: Any) -> str:
-    """The bound of an audit, and what it says about the statement."""
-    verdict = {None: "nothing is stated", True: "consistent", False: "REFUTED: the statement is false"}
-    stated = "" if result.stated_epsilon is None else f"; stated epsilon = {result.stated_epsilon:.4g}"
-    two = "" if result.steps == 1 else f" ({result.steps} steps of {result.neighboring})"
-    return (
-        f"epsilon >= {result.epsilon_lower:.4g} at delta = {result.delta:g} with {result.confidence:.4g} confidence"
-        f"{stated}{two}: {verdict[result.consistent]}"
-    )
-
-
-def notes_of(result: Any) -> str:
-    return "".join(f"\n  note: {note}" for note in result.notes)
 
 
 def lower_bound(

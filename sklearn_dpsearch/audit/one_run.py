@@ -21,7 +21,7 @@ from ..privacy._checks import require
 from ..privacy._types import Array, Neighboring
 from ..privacy.spent import PrivacySpent
 from ..search._rehearsal import in_the_open
-from .audit_result import check_levels, in_words, notes_of
+from .audit_result import LowerBound, check_levels
 from .auditing import fresh, statement_of, without_seeds
 from .right_guesses import Guesses
 from .stated_guarantees import claim_about, smallest, stated_curve
@@ -36,7 +36,7 @@ FEWEST_CANARIES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneRunResult:
+class OneRunResult(LowerBound):
     """Lower bound on ε from guesses about canaries.
 
     Parameters
@@ -61,29 +61,19 @@ class OneRunResult:
         Changed parameters of the estimator.
     """
 
-    epsilon_lower: float
-    delta: float
-    confidence: float
     n_canaries: int
     n_guesses: int
     n_right: int
-    stated_epsilon: float | None
     ratio_lower: float | None
-    neighboring: Neighboring
-    steps: int
-    notes: tuple[str, ...] = ()
 
     @property
     def consistent(self) -> bool | None:
         """False if the guesses refute the statement, or one of its ε; None if nothing is stated."""
         return None if self.ratio_lower is None else self.ratio_lower < 1.0
 
-    def __str__(self) -> str:
+    def _evidence(self) -> str:
         ratio = "" if self.ratio_lower is None else f"  true / stated epsilon >= {self.ratio_lower:.3g} at some delta\n"
-        return (
-            f"{in_words(self)}\n{ratio}"
-            f"  {self.n_right} of {self.n_guesses} guesses about {self.n_canaries} canaries were right{notes_of(self)}"
-        )
+        return f"{ratio}  {self.n_right} of {self.n_guesses} guesses about {self.n_canaries} canaries were right"
 
 
 def audit_one_run(

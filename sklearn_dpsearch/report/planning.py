@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from .._process import Stage, speaking
 from ..ledger.ledger_context import counted
-from ..privacy import CountDistribution, Guarantee, PrivacyError
+from ..privacy import CountDistribution, PrivacyError
 from ..scoring.validation import Validation
 from ..search import BasePrivateSearch, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from ..search._records import columns_read, n_records, take, with_parameters
@@ -138,28 +138,28 @@ def plan(
     budget = {"epsilon": epsilon, "delta": delta, **arguments}
     space, grid = param_distributions, param_distributions if param_grid is None else param_grid
     distributions, fractions, shares = (_several(value) for value in (n_iter, subset_fraction, tuning_share))
-    plans: dict[str, tuple[Asked, Planned]] = {}
+    plans: dict[str, tuple[Asked, Any, Plan]] = {}
     left_out: dict[str, str] = {}
     for asked in _asked(space, grid, distributions, fractions, shares):
         try:
-            plans[asked.name] = asked, planned(asked.search(estimator, budget), n_samples, _guess(asked, plans))
+            plans[asked.name] = asked, *planned(asked.search(estimator, budget), n_samples, _guess(asked, plans))
         except (PrivacyError, ValueError, TypeError) as error:
             left_out[asked.name] = str(error)
     if not plans:
         raise PrivacyError(f"No search can be planned. {next(iter(left_out.values()))}")
-    rows = {name: _row(name, asked, found, budget) for name, (asked, found) in plans.items()}
+    rows = {name: _row(name, *found, budget) for name, found in plans.items()}
     if time:
-        settings = next(iter(plans.values()))[1].settings
+        settings = next(iter(rows.values())).noise
         speaking("plan", True)(Stage(f"timing one training on {n_samples:,} made-up records"))
         seconds = seconds_of_training(estimator, settings, n_samples, X_example, y_example)
         rows = {name: replace(row, seconds=seconds * row.work) for name, row in rows.items()}
-    kind, why = _recommended({asked.kind for asked, _ in plans.values()}, n_samples, epsilon)
+    kind, why = _recommended({asked.kind for asked, *_ in plans.values()}, n_samples, epsilon)
     return Comparison(
         n_samples=n_samples,
         epsilon=epsilon,
         delta=delta,
         rows=list(rows.values()),
-        recommended=next(rows[name] for name, (asked, _) in plans.items() if asked.kind == kind),
+        recommended=next(rows[name] for name, (asked, *_) in plans.items() if asked.kind == kind),
         why=f"{why} {FIRST}",
         left_out=left_out,
         columns=columns_read(estimator),
@@ -194,27 +194,26 @@ def _asked(
     yield Asked(kind=GRID, make=DPGridSearchCV, space=grid, given={})
 
 
-def _guess(asked: Asked, plans: Mapping[str, tuple[Asked, Planned]]) -> float | None:
+def _guess(asked: Asked, plans: Mapping[str, tuple[Asked, Any, Plan]]) -> float | None:
     """First guess of the factor: that of the previous row of the kind, or a multiple of a single fit's factor."""
-    same = [found.factor for other, found in plans.values() if other.kind == asked.kind]
+    same = [found.factor for other, _, found in plans.values() if other.kind == asked.kind]
     if same:
         return same[-1]
     fit, multiple = plans.get(FIT), GUESSES[asked.kind]
-    return None if fit is None or fit[1].factor is None or multiple is None else multiple * fit[1].factor
+    return None if fit is None or fit[-1].factor is None or multiple is None else multiple * fit[-1].factor
 
 
-def _row(name: str, asked: Asked, found: Planned, budget: Mapping[str, Any]) -> Row:
-    delta = float(budget["delta"] or 0.0)
-    distribution = found.distribution
+def _row(name: str, asked: Asked, strategy: Any, plan: Plan, budget: Mapping[str, Any]) -> Row:
+    delta, distribution = float(budget["delta"] or 0.0), plan.distribution
     return Row(
         search=name,
         call=asked.call(budget),
         quantile=math.nan if distribution is None else float(distribution.expected_quantile()),
-        alone=float(found.candidates == 1) if distribution is None else float(distribution.pmf(1)),
-        epsilon_run=float(found.one_run.epsilon_at(delta)) if distribution is not None else math.nan,
-        epsilon_final=float(found.final.epsilon_at(delta)),
-        noise=found.settings,
-        work=found.work,
+        alone=float(strategy.space.size() == 1) if distribution is None else float(distribution.pmf(1)),
+        epsilon_run=math.nan if distribution is None else float(plan.promises.one_run.epsilon_at(delta)),
+        epsilon_final=float(plan.final.worst.epsilon_at(delta)),
+        noise={name: value for name, value in plan.final_recipe.settings.items() if value is not None},
+        work=expected_work(strategy, plan),
     )
 
 
@@ -237,40 +236,8 @@ def _recommended(kinds: set[str], n_samples: int, epsilon: float) -> tuple[str, 
 # --- one search -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class Planned:
-    """Public facts of a ``fit``, known without data.
-
-    Parameters
-    ----------
-    distribution : CountDistribution or None
-        Distribution of the number of candidates; None where all points of a grid are tried.
-    candidates : int or None
-        Number of points of a grid.
-    one_run, final : Guarantee
-        Guarantee of training one candidate, and of training the released model.
-    settings : dict
-        Parameters that set the noise of the released model.
-    work : float
-        Expected number of records processed, in units of one training on all records.
-    factor : float or None
-        Factor on the loss of the configured estimator.
-    epsilon : float
-        The total: as requested, or up to 3 % less.
-    """
-
-    distribution: CountDistribution | None
-    candidates: int | None
-    one_run: Guarantee
-    final: Guarantee
-    settings: dict[str, Any]
-    work: float
-    factor: float | None
-    epsilon: float
-
-
-def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None) -> Planned:
-    """Plan a search; with a guess of the factor roughly, at a total up to 3 % below that of ``fit``.
+def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None) -> tuple[Any, Plan]:
+    """Strategy and plan of a search, without data; with a guess of the factor the total is up to 3 % smaller.
 
     Raises
     ------
@@ -279,21 +246,10 @@ def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None
     """
     search._validate_params()
     strategy = search._strategy()
-    plan = search._plan(strategy, n_samples, False, search.delta, near=near)
-    whole_grid = isinstance(strategy, SampleAndAggregate)
-    return Planned(
-        distribution=plan.distribution,
-        candidates=strategy.space.size() if whole_grid else None,
-        one_run=plan.promises.one_run,
-        final=plan.final.worst,
-        settings={name: value for name, value in plan.final_recipe.settings.items() if value is not None},
-        work=_work(strategy, plan),
-        factor=plan.factor,
-        epsilon=plan.spent.epsilon,
-    )
+    return strategy, search._plan(strategy, n_samples, False, search.delta, near=near)
 
 
-def _work(strategy: Any, plan: Plan) -> float:
+def expected_work(strategy: Any, plan: Plan) -> float:
     """Expected number of records processed, in units of one training on all records."""
     if isinstance(strategy, SampleAndAggregate):
         candidates = strategy.space.size()
