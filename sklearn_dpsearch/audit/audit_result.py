@@ -47,9 +47,9 @@ class LowerBound(ABC):
     notes: tuple[str, ...] = ()
 
     @property
+    @abstractmethod
     def consistent(self) -> bool | None:
-        """True if the stated ε is at least the lower bound; None if no ε is stated."""
-        return None if self.stated_epsilon is None else self.stated_epsilon >= self.epsilon_lower
+        """False if the statement is refuted; None if nothing is stated."""
 
     def __str__(self) -> str:
         verdict = {None: "nothing is stated", True: "consistent", False: "REFUTED: the statement is false"}
@@ -93,6 +93,11 @@ class AuditResult(LowerBound):
     n_runs: int
     event: str
     counts: Counts
+
+    @property
+    def consistent(self) -> bool | None:
+        """True if the stated ε is at least the lower bound; None if no ε is stated."""
+        return None if self.stated_epsilon is None else self.stated_epsilon >= self.epsilon_lower
 
     @property
     def largest_provable(self) -> float:

@@ -14,7 +14,7 @@ from scipy.stats import beta
 
 from ..privacy._checks import require
 from ..privacy._types import Array, ArrayLike
-from ..privacy.numerics.bisection import bracket, geometric, narrowed, whole_mean, within
+from ..privacy.numerics.bisection import bracket, geometric, narrow, whole_midpoint, within
 
 
 def certified_epsilon(
@@ -108,4 +108,4 @@ def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) ->
         return largest_provable_epsilon(int(n_runs), delta, confidence) >= epsilon
 
     doubled = bracket(reached, 2, [], geometric(2, 2, math.inf))
-    return int(narrowed(reached, doubled, within(absolute=1), whole_mean).holds or 0)
+    return int(narrow(reached, doubled, within(absolute=1), whole_midpoint).holds or 0)

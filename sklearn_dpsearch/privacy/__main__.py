@@ -30,12 +30,12 @@ COUNTS: dict[str, Callable[[float], CountDistribution]] = {
 }
 
 
-def arguments() -> argparse.ArgumentParser:
+def argument_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m sklearn_dpsearch.privacy", description=__doc__.partition(": ")[2])
     kinds = parser.add_mutually_exclusive_group(required=True)
     for kind, build in RUNS.items():
-        shown = tuple(map(str.upper, _numbers_of(build)))
+        shown = tuple(map(str.upper, _parameter_names(build)))
         kinds.add_argument(f"--{kind}", type=float, nargs=len(shown), metavar=shown, help="what one run promises")
     parser.add_argument("--runs", type=float, required=True, help="mean number of runs")
     parser.add_argument("--distribution", choices=COUNTS, default="geometric", help="of the number of runs")
@@ -44,14 +44,14 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def _numbers_of(kind: type[Guarantee]) -> list[str]:
+def _parameter_names(kind: type[Guarantee]) -> list[str]:
     return [field.name for field in fields(kind) if field.name != "neighboring"]
 
 
-def answer(given: argparse.Namespace) -> str:
+def search_epsilon_in_words(given: argparse.Namespace) -> str:
     """Three lines: one run, the search (both rounded up), and the certificate (rounded down)."""
     kind, numbers = next((kind, found) for kind in RUNS if (found := getattr(given, kind)) is not None)
-    one_run = RUNS[kind](**dict(zip(_numbers_of(RUNS[kind]), numbers)), neighboring=given.neighboring)
+    one_run = RUNS[kind](**dict(zip(_parameter_names(RUNS[kind]), numbers)), neighboring=given.neighboring)
     count = COUNTS[given.distribution](given.runs)
     search = best_of(one_run, count)
     name = search.tightest(given.delta) if hasattr(search, "tightest") else "one run"
@@ -67,9 +67,9 @@ def answer(given: argparse.Namespace) -> str:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Print the answer, or what is wrong with the arguments."""
-    parser = arguments()
+    parser = argument_parser()
     try:
-        print(answer(parser.parse_args(words)))
+        print(search_epsilon_in_words(parser.parse_args(words)))
     except (PrivacyError, ValueError, TypeError) as error:
         parser.error(str(error))
 

@@ -16,7 +16,7 @@ from ._types import Neighboring
 from .guarantees.base import Guarantee, as_guarantee
 from .guarantees.composition import compose
 from .guarantees.single_mechanisms import DPSGD, ApproxDP, GaussianDP
-from .numerics.bisection import Turn, geometric, geometric_mean, narrowed, within
+from .numerics.bisection import Turn, geometric, geometric_mean, narrow, within
 from .numerics.bisection import bracket as first_turn
 
 #: Parameters that are tried where no bracket is given, the first of them, and from each to the next.
@@ -41,7 +41,7 @@ TOLERANCE, CLOSE = 2e-4, 5e-4
 Reached: TypeAlias = Callable[[float], float | None]
 
 
-class Ends(NamedTuple):
+class Bracket(NamedTuple):
     """A parameter that meets the target and one that fails it; None if missing."""
 
     safe: float | None
@@ -105,20 +105,20 @@ def calibrate(
         require(ends_given.shape == (2,), "a bracket of two numbers", bracket=bracket)
         require(min(bracket) > 0 and max(bracket) < np.inf, "a bracket of positive numbers", bracket=bracket)
     built = cache(lambda parameter: as_guarantee(guarantee_of(parameter), "what guarantee_of returns"))
-    reached = _remembered(built, delta)
+    reached = _epsilon_by_parameter(built, delta)
     if bracket is not None:
-        ends = _sorted(reached, target_epsilon, bracket)
+        ends = _sorted_bracket(reached, target_epsilon, bracket)
     else:
-        near = _around_by_rough_bounds(built, reached, target_epsilon, delta, close)
-        ends = near or _around(reached, target_epsilon)
+        near = _bracket_by_rough_bounds(built, reached, target_epsilon, delta, close)
+        ends = near or _bracket_target(reached, target_epsilon)
     if ends.safe is None:
-        raise _unreachable(target_epsilon, delta, reached(ends.unsafe) if ends.unsafe else None)
+        raise _unreachable_error(target_epsilon, delta, reached(ends.unsafe) if ends.unsafe else None)
     if ends.unsafe is None:
         return ends.safe
-    return _closest(reached, target_epsilon, ends.safe, ends.unsafe, near_enough)
+    return _narrow_bracket(reached, target_epsilon, ends.safe, ends.unsafe, near_enough)
 
 
-def _remembered(guarantee_of: Callable[[float], Guarantee], delta: float) -> Reached:
+def _epsilon_by_parameter(guarantee_of: Callable[[float], Guarantee], delta: float) -> Reached:
     """ε by parameter, computed once for each: an accountant may need seconds."""
 
     @cache
@@ -132,7 +132,7 @@ def _remembered(guarantee_of: Callable[[float], Guarantee], delta: float) -> Rea
     return reached
 
 
-def _meets(reached: Reached, target: float) -> Callable[[float], bool]:
+def _meets_target(reached: Reached, target: float) -> Callable[[float], bool]:
     def met(parameter: float) -> bool:
         epsilon = reached(parameter)
         return epsilon is not None and epsilon <= target
@@ -143,9 +143,9 @@ def _meets(reached: Reached, target: float) -> Callable[[float], bool]:
 # --- two parameters around the target ----------------------------------------------------------------------------
 
 
-def _around_by_rough_bounds(
+def _bracket_by_rough_bounds(
     guarantee_of: Callable[[float], Guarantee], reached: Reached, target: float, delta: float, tolerance: float
-) -> Ends | None:
+) -> Bracket | None:
     """Two close parameters around the target, found by fast rough bounds; None if these are missing or fail.
 
     A parameter that is safe by a rough bound is safe. From there the exact bounds need two or three steps.
@@ -159,22 +159,22 @@ def _around_by_rough_bounds(
             return None
     except BudgetUnreachableError:
         return None
-    rough = _remembered(roughly, delta)
-    ends = _around(rough, target)
+    rough = _epsilon_by_parameter(roughly, delta)
+    ends = _bracket_target(rough, target)
     if ends.safe is None or ends.unsafe is None:
         return None
-    safe = _closest(rough, target, ends.safe, ends.unsafe, ROUGHLY)
-    return _close_by(reached, target, safe, _power(rough, safe, ends.unsafe), tolerance)
+    safe = _narrow_bracket(rough, target, ends.safe, ends.unsafe, ROUGHLY)
+    return _follow_power_law(reached, target, safe, _local_power(rough, safe, ends.unsafe), tolerance)
 
 
-def _close_by(reached: Reached, target: float, point: float, power: float, tolerance: float) -> Ends | None:
+def _follow_power_law(reached: Reached, target: float, point: float, power: float, tolerance: float) -> Bracket | None:
     """Follow a power law, refined at each step, from a point near the target; None if a few steps do not suffice."""
     for _ in range(STEPS):
         epsilon = reached(point)
         if epsilon is None or not 0 < epsilon < math.inf or power == 0:
             return None
         if target * (1 - tolerance) <= epsilon <= target:
-            return Ends(point, None)
+            return Bracket(point, None)
         last, before = point, epsilon
         point = float(last * (target * (1 - tolerance / 2) / epsilon) ** (1.0 / power))
         now = reached(point)
@@ -184,7 +184,7 @@ def _close_by(reached: Reached, target: float, point: float, power: float, toler
     return None
 
 
-def _power(reached: Reached, safe: float, unsafe: float) -> float:
+def _local_power(reached: Reached, safe: float, unsafe: float) -> float:
     """The exponent of a power law ε ∝ parameter^power near the safe end; 0 if there is none."""
     point = safe * (1.05 if unsafe > safe else 1 / 1.05)
     there, here = reached(point), reached(safe)
@@ -193,31 +193,31 @@ def _power(reached: Reached, safe: float, unsafe: float) -> float:
     return math.log(there / here) / math.log(point / safe)
 
 
-def _sorted(reached: Reached, target: float, given: tuple[float, float]) -> Ends:
-    met = _meets(reached, target)
+def _sorted_bracket(reached: Reached, target: float, given: tuple[float, float]) -> Bracket:
+    met = _meets_target(reached, target)
     safe = [parameter for parameter in given if met(parameter)]
     if len(safe) == 1:
-        return Ends(safe[0], given[1] if safe[0] == given[0] else given[0])
+        return Bracket(safe[0], given[1] if safe[0] == given[0] else given[0])
     best = sorted(given, key=lambda parameter: _or_infinite(reached(parameter)))
-    return Ends(best[-1], None) if safe else Ends(None, best[0])
+    return Bracket(best[-1], None) if safe else Bracket(None, best[0])
 
 
-def _around(reached: Reached, target: float) -> Ends:
+def _bracket_target(reached: Reached, target: float) -> Bracket:
     """Walk from START towards the target, until it is passed."""
-    met, factor = _meets(reached, target), _direction(reached, target)
+    met, factor = _meets_target(reached, target), _search_direction(reached, target)
     met_at_start, end = met(START), MOST if factor > 1 else LEAST
     points = takewhile(lambda parameter: reached(parameter) is not None, geometric(START, factor, end))
     last, passed = first_turn(lambda parameter: met(parameter) != met_at_start, START, falling=(), rising=points)
     assert last is not None
     if met_at_start:
-        return Ends(last, passed)
+        return Bracket(last, passed)
     beyond = float(np.clip(last * factor, LEAST, MOST))
     if passed is None and reached(beyond) is None:
-        return _next_to_impossible(reached, target, beyond, last)
-    return Ends(passed, last)
+        return _bracket_next_to_impossible(reached, target, beyond, last)
+    return Bracket(passed, last)
 
 
-def _direction(reached: Reached, target: float) -> float:
+def _search_direction(reached: Reached, target: float) -> float:
     """The factor that leads towards the target: a larger parameter may promise more, or less."""
     start = reached(START)
     require(start is not None, f"a bracket, as no mechanism has the parameter {START:g}", bracket=None)
@@ -233,17 +233,17 @@ def _direction(reached: Reached, target: float) -> float:
     return towards[0]
 
 
-def _next_to_impossible(reached: Reached, target: float, impossible: float, unsafe: float) -> Ends:
+def _bracket_next_to_impossible(reached: Reached, target: float, impossible: float, unsafe: float) -> Bracket:
     """Search between an impossible parameter and one that promises too little, for the first that is enough."""
     below = impossible < unsafe
-    met, turn = _meets(reached, target), Turn(min(impossible, unsafe), max(impossible, unsafe))
+    met, turn = _meets_target(reached, target), Turn(min(impossible, unsafe), max(impossible, unsafe))
     edge = unsafe
     for gap in APPROACH:
-        turn = narrowed(lambda parameter: (reached(parameter) is None) != below, turn, within(gap), geometric_mean)
+        turn = narrow(lambda parameter: (reached(parameter) is None) != below, turn, within(gap), geometric_mean)
         edge = (turn.holds if below else turn.fails) or unsafe
         if met(edge):
-            return Ends(edge, unsafe)
-    return Ends(None, edge)
+            return Bracket(edge, unsafe)
+    return Bracket(None, edge)
 
 
 def _or_infinite(epsilon: float | None) -> float:
@@ -253,9 +253,9 @@ def _or_infinite(epsilon: float | None) -> float:
 # --- between them ------------------------------------------------------------------------------------------------
 
 
-def _closest(reached: Reached, target: float, safe: float, unsafe: float, tolerance: float) -> float:
+def _narrow_bracket(reached: Reached, target: float, safe: float, unsafe: float, tolerance: float) -> float:
     """The safe end of a small interval around the target."""
-    met, rising = _meets(reached, target), safe < unsafe
+    met, rising = _meets_target(reached, target), safe < unsafe
 
     def condition(parameter: float) -> bool:
         return met(parameter) != rising
@@ -265,15 +265,15 @@ def _closest(reached: Reached, target: float, safe: float, unsafe: float, tolera
 
     def middle(low: float, high: float) -> float:
         ends = (low, high) if rising else (high, low)
-        return _where_a_power_law_meets(target, *ends, *(_or_infinite(reached(end)) for end in ends))
+        return _interpolate_by_power_law(target, *ends, *(_or_infinite(reached(end)) for end in ends))
 
-    turn = narrowed(condition, Turn(min(safe, unsafe), max(safe, unsafe)), close, middle)
+    turn = narrow(condition, Turn(min(safe, unsafe), max(safe, unsafe)), close, middle)
     found = turn.fails if rising else turn.holds
     assert found is not None
     return found
 
 
-def _where_a_power_law_meets(target: float, safe: float, unsafe: float, best: float, most: float) -> float:
+def _interpolate_by_power_law(target: float, safe: float, unsafe: float, best: float, most: float) -> float:
     """A point inside the interval: where a power law through both ends would meet the target, kept off the ends."""
     share = 0.5
     if 0 < best < most < math.inf:
@@ -282,7 +282,7 @@ def _where_a_power_law_meets(target: float, safe: float, unsafe: float, best: fl
     return float(np.exp(np.log(safe) + share * (np.log(unsafe) - np.log(safe))))
 
 
-def _unreachable(target: float, delta: float, least: float | None) -> PrivacyError:
+def _unreachable_error(target: float, delta: float, least: float | None) -> PrivacyError:
     if delta == 0 and (least is None or math.isinf(least)):
         return MissingDeltaError(
             f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is needed. "
@@ -351,16 +351,19 @@ def noise_multiplier_under(
         run = DPSGD(noise_multiplier=noise, sample_rate=sample_rate, steps=steps, neighboring=neighboring)
         return covers(GaussianDP(mu=mu), run, slack)
 
-    guess = float(np.clip(_central_limit(mu, sample_rate, steps, neighboring), LEAST_NOISE, MOST_NOISE))
+    guess = float(np.clip(_noise_by_central_limit(mu, sample_rate, steps, neighboring), LEAST_NOISE, MOST_NOISE))
     turn = first_turn(
-        enough, guess, falling=geometric(guess, 1 / 1.3, LEAST_NOISE), rising=geometric(guess, 1.3, MOST_NOISE)
+        enough,
+        guess,
+        falling=geometric(guess, 1 / 1.3, LEAST_NOISE),
+        rising=geometric(guess, 1.3, MOST_NOISE),
     )
     if turn.holds is None:
         raise BudgetUnreachableError(
             f"No noise multiplier up to {MOST_NOISE:g} keeps mu={mu:g} with sample_rate={sample_rate:g} and {steps} "
             "steps. Give a larger budget, a smaller rate or fewer steps."
         )
-    enough_noise = narrowed(enough, turn, within(1e-3), geometric_mean).holds
+    enough_noise = narrow(enough, turn, within(1e-3), geometric_mean).holds
     assert enough_noise is not None
     return enough_noise
 
@@ -378,7 +381,7 @@ def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
     return bool(np.all(ours <= slack + (1.0 - slack) * theirs))
 
 
-def _central_limit(mu: float, sample_rate: float, steps: int, neighboring: Neighboring) -> float:
+def _noise_by_central_limit(mu: float, sample_rate: float, steps: int, neighboring: Neighboring) -> float:
     """First guess of the noise, from the central limit theorem of Bu, Dong, Long & Su (2020).
 
     The likelihood ratio of one step has variance q²·(e^{1/σ²} − 1), and 4q²·sinh(1/σ²) if a record changes.

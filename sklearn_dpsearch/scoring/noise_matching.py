@@ -15,7 +15,7 @@ from ..privacy._types import Array
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.guarantees.composition import Mixture
 from ..privacy.numerics.basic_mechanisms import negligible_from
-from ..privacy.numerics.bisection import Turn, bracket, geometric, narrowed, whole_mean, within
+from ..privacy.numerics.bisection import Turn, bracket, geometric, narrow, whole_midpoint, within
 from .noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, Sensitivity
 
 #: δ below which a training guarantee's profile is ignored.
@@ -119,7 +119,7 @@ def _largest_epsilon_under(training: Guarantee) -> float:
         return bool(np.any(PureDP(epsilon=candidate).delta_at(epsilon) > allowed))
 
     turn = Turn(0.0, most) if too_much(most) else Turn(most, most)
-    return float(narrowed(too_much, turn, within(1e-9)).fails or 0.0)
+    return float(narrow(too_much, turn, within(1e-9)).fails or 0.0)
 
 
 #: Kind of training guarantee ↦ how it is matched; all others by ``_laplace_if_pure``.
@@ -159,7 +159,7 @@ def _least_gaussian(
         return high - low <= max(1, high // FINENESS)
 
     first = max(-(-least // unit), 1)
-    turn = narrowed(fits, bracket(fits, first, [], geometric(first, 2, LARGEST_MULTIPLE)), close, whole_mean)
+    turn = narrow(fits, bracket(fits, first, [], geometric(first, 2, LARGEST_MULTIPLE)), close, whole_midpoint)
     if turn.holds is None:
         raise _no_room(training)
     return noise(turn.holds)

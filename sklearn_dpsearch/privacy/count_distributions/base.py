@@ -34,7 +34,7 @@ class RandomBits(Protocol):
     def getrandbits(self, k: int, /) -> int: ...
 
 
-def successive(first: Any, k: int, ratio: Callable[[int], Any]) -> Iterator[Any]:
+def successive_probabilities(first: Any, k: int, ratio: Callable[[int], Any]) -> Iterator[Any]:
     """P[K = k], P[K = k+1], … from the first and from P[K = j+1] / P[K = j], until one is 0."""
     term = first
     while term:
@@ -80,7 +80,7 @@ class CountDistribution(ABC, FrozenValue):
         """f(z)."""
 
     @abstractmethod
-    def chances(self) -> Iterator[Any]:
+    def exact_pmf(self) -> Iterator[Any]:
         """P[K = lowest], P[K = lowest + 1], … as ``mpmath`` numbers in the working precision."""
 
     @property
@@ -104,18 +104,18 @@ class CountDistribution(ABC, FrozenValue):
 
     def pgf(self, z: ArrayLike) -> Any:
         """f(z) = E[z^K] for 0 ≤ z ≤ 1 (scalar or array)."""
-        return self._at(self.generating, z)
+        return self._evaluate(self.generating, z)
 
     def pgf_slope(self, z: ArrayLike) -> Any:
         """f'(z) = E[K z^{K−1}] for 0 ≤ z ≤ 1 (scalar or array)."""
-        return self._at(lambda *at: np.exp(self.log_slope(*at)), z)
+        return self._evaluate(lambda *at: np.exp(self.log_slope(*at)), z)
 
     def log_pgf_slope(self, z: ArrayLike) -> Any:
         """log f'(z) for 0 ≤ z ≤ 1 (scalar or array)."""
-        return self._at(self.log_slope, z)
+        return self._evaluate(self.log_slope, z)
 
     @staticmethod
-    def _at(function: Any, z: ArrayLike) -> Any:
+    def _evaluate(function: Any, z: ArrayLike) -> Any:
         z = as_numbers("z", z)
         require(bool(np.all((z >= 0) & (z <= 1))), "0 <= z <= 1", z=z)
         with np.errstate(divide="ignore"):
@@ -130,7 +130,7 @@ class CountDistribution(ABC, FrozenValue):
     def expected_quantile(self) -> float:
         """Expected quantile of the winner among all candidates, 1 − ∫₀¹ f (Papernot & Steinke 2022, section 3.6)."""
         value, _ = integrate.quad(
-            lambda t: self._at(self.generating, -math.expm1(-t)) * math.exp(-t), 0.0, 60.0, limit=400
+            lambda t: self._evaluate(self.generating, -math.expm1(-t)) * math.exp(-t), 0.0, 60.0, limit=400
         )
         return float(1.0 - value)
 
@@ -144,12 +144,12 @@ class CountDistribution(ABC, FrozenValue):
         """Smallest k with P[K ≤ k] ≥ p."""
         p = plain_number("p", p)
         require(0 <= p < 1, "0 <= p < 1", p=p)
-        return self._reaching(p)
+        return self._exact_quantile(p)
 
-    def _reaching(self, p: Any) -> int:
+    def _exact_quantile(self, p: Any) -> int:
         """Smallest k with P[K ≤ k] ≥ p, in 320-bit arithmetic. It adds up the probabilities of all smaller K."""
         with mpmath.workprec(320):
-            reached = (k for k, total in enumerate(accumulate(self.chances()), self.lowest) if total >= p)
+            reached = (k for k, total in enumerate(accumulate(self.exact_pmf()), self.lowest) if total >= p)
             return int(next(reached, self.highest))
 
     def sample(self, rng: RandomBits | None = None) -> int:
@@ -169,7 +169,7 @@ class CountDistribution(ABC, FrozenValue):
 
         bits = (SystemRandom() if rng is None else rng).getrandbits(256)
         with mpmath.workprec(320):
-            return self._reaching((bits + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256)
+            return self._exact_quantile((bits + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256)
 
     def at_least_one(self) -> CountDistribution:
         """This distribution given K ≥ 1."""
@@ -248,17 +248,17 @@ class Capped(Finite):
         values = self.distribution.pmf(np.arange(self.most + 1))
         return np.asarray(values / math.fsum(values))
 
-    def chances(self) -> Iterator[Any]:
-        return (one / self._possible for one in self._below())
+    def exact_pmf(self) -> Iterator[Any]:
+        return (one / self._possible for one in self._pmf_up_to_cap())
 
     @cached_property
     def _possible(self) -> Any:
         """P[K ≤ most] of the distribution."""
         with mpmath.workprec(EXACTLY):
-            return mpmath.fsum(self._below())
+            return mpmath.fsum(self._pmf_up_to_cap())
 
-    def _below(self) -> Iterator[Any]:
-        return islice(self.distribution.chances(), self.most + 1 - self.lowest)
+    def _pmf_up_to_cap(self) -> Iterator[Any]:
+        return islice(self.distribution.exact_pmf(), self.most + 1 - self.lowest)
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ class Conditioned(CountDistribution):
     def _possible(self) -> Any:
         """P[K ≥ 1] of the distribution."""
         with mpmath.workprec(EXACTLY):
-            return 1 - next(self.distribution.chances())
+            return 1 - next(self.distribution.exact_pmf())
 
     @property
     def _scale(self) -> float:
@@ -301,5 +301,5 @@ class Conditioned(CountDistribution):
     def generating(self, z: Array, u: Array) -> Array:
         return 1.0 - (1.0 - self.distribution.generating(z, u)) / self._scale
 
-    def chances(self) -> Iterator[Any]:
-        return (one / self._possible for one in islice(self.distribution.chances(), 1, None))
+    def exact_pmf(self) -> Iterator[Any]:
+        return (one / self._possible for one in islice(self.distribution.exact_pmf(), 1, None))

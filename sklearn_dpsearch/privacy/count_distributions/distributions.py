@@ -14,7 +14,7 @@ from scipy import special
 
 from .._checks import cached_property, plain_number, require, require_whole
 from .._types import Array
-from .base import MOST_TERMS, CountDistribution, Finite, successive
+from .base import MOST_TERMS, CountDistribution, Finite, successive_probabilities
 from .negative_binomial import Geometric
 
 
@@ -54,9 +54,9 @@ class Poisson(CountDistribution):
     def generating(self, z: Array, u: Array) -> Array:
         return np.exp(-self.mean * u)
 
-    def chances(self) -> Iterator[Any]:
+    def exact_pmf(self) -> Iterator[Any]:
         mu = mpmath.mpf(self.mean)
-        return successive(mpmath.exp(-mu), 0, lambda j: mu / (j + 1))
+        return successive_probabilities(mpmath.exp(-mu), 0, lambda j: mu / (j + 1))
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,12 @@ class _Trials(CountDistribution):
     def generating(self, z: Array, u: Array) -> Array:
         return np.exp(self._log_power(self.n, z, u))
 
-    def chances(self) -> Iterator[Any]:
+    def exact_pmf(self) -> Iterator[Any]:
         n, p = self.n, self.p
         if p == 1:
             return iter([mpmath.mpf(1)])
         exact = mpmath.mpf(p)
-        return successive((1 - exact) ** n, 0, lambda j: (n - j) * exact / ((j + 1) * (1 - exact)))
+        return successive_probabilities((1 - exact) ** n, 0, lambda j: (n - j) * exact / ((j + 1) * (1 - exact)))
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class FromPMF(Finite):
         values = np.trim_zeros(np.asarray(self.probabilities), "b")
         return values / math.fsum(values)
 
-    def chances(self) -> Iterator[Any]:
+    def exact_pmf(self) -> Iterator[Any]:
         exact = [mpmath.mpf(p) for p in self.probabilities[self.lowest :]]
         total = mpmath.fsum(exact)
         return (one / total for one in exact)

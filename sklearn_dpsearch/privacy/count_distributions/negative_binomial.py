@@ -14,7 +14,7 @@ from scipy import optimize, special
 
 from .._checks import cached_property, require
 from .._types import Array
-from .base import CountDistribution, successive
+from .base import CountDistribution, successive_probabilities
 
 
 @dataclass(frozen=True)
@@ -104,12 +104,12 @@ class TruncatedNegativeBinomial(CountDistribution):
             return max(u, log_growth / -math.log(self.gamma))
         return max(u, math.expm1(-self.eta * log_growth) / math.expm1(self.eta * math.log(self.gamma)))
 
-    def chances(self) -> Iterator[Any]:
+    def exact_pmf(self) -> Iterator[Any]:
         if self.gamma == 1:
             return iter([mpmath.mpf(1)])
         gamma, eta = mpmath.mpf(self.gamma), mpmath.mpf(self.eta)
         scale = -mpmath.log(gamma) if eta == 0 else mpmath.expm1(-eta * mpmath.log(gamma)) / eta
-        return successive((1 - gamma) / scale, 1, lambda j: (1 - gamma) * (j + eta) / (j + 1))
+        return successive_probabilities((1 - gamma) / scale, 1, lambda j: (1 - gamma) * (j + eta) / (j + 1))
 
 
 def _log_abs_expm1(x: float) -> float:

@@ -23,7 +23,7 @@ from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
 from ..numerics.bisection import bracket, geometric
 from ..numerics.loss_distribution import DominatingPair, pair_through
-from ..serialization import VERSION, part_of_guarantees, read, short, written
+from ..serialization import VERSION, from_plain, part_of_guarantees, short_repr, to_plain
 from .risk import Accounted, TradeOff, trade_off
 
 #: Losses beyond it count as infinite where a profile becomes a pair.
@@ -117,7 +117,7 @@ class Guarantee(Accounted, FrozenValue):
         return trade_off(lambda epsilon: np.asarray(self.delta_at(epsilon)), self.pure_epsilon)
 
     def _profile(self, epsilon: Array) -> Array:
-        return self._none_beyond(epsilon, self.pair.delta_at(epsilon))
+        return self._zero_beyond_largest_loss(epsilon, self.pair.delta_at(epsilon))
 
     def _far_profile(self, epsilon: Array) -> Array:
         """Upper bound of ``_profile`` that skips costly bounds, which only pay where δ is above ``NEAR``."""
@@ -130,7 +130,7 @@ class Guarantee(Accounted, FrozenValue):
         changed = {name: part for name, part in rough.items() if part is not found[name]}
         return replace(self, **changed) if changed else self
 
-    def _none_beyond(self, epsilon: Array, values: Array) -> Array:
+    def _zero_beyond_largest_loss(self, epsilon: Array, values: Array) -> Array:
         """Set a profile to 0 from the largest loss on, if known, because numerics stop a little above 0."""
         return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
 
@@ -158,7 +158,7 @@ class Guarantee(Accounted, FrozenValue):
             With the ``version`` of its layout, and lossless: every ε and δ is equal to the last bit. A profile that is
             known only as a function cannot be written.
         """
-        return {"version": VERSION, **written(self)}
+        return {"version": VERSION, **to_plain(self)}
 
 
 def from_dict(found: Mapping[str, Any]) -> Guarantee:
@@ -188,9 +188,9 @@ def from_dict(found: Mapping[str, Any]) -> Guarantee:
     >>> from_dict(json.loads(json.dumps(search.to_dict()))) == search
     True
     """
-    guarantee = read(found)
+    guarantee = from_plain(found)
     if not isinstance(guarantee, Guarantee):
-        raise PrivacyError(f"Found {short(found)}; a guarantee is needed. Give what its to_dict() returned.")
+        raise PrivacyError(f"Found {short_repr(found)}; a guarantee is needed. Give what its to_dict() returned.")
     return guarantee
 
 
@@ -205,12 +205,12 @@ def _rough_part(part: Any) -> Any:
 
 
 @lru_cache(maxsize=128)
-def shared(guarantee: Guarantee) -> Guarantee:
+def interned(guarantee: Guarantee) -> Guarantee:
     """An equal guarantee that was built before, with all that it has computed since; else this one."""
     return guarantee
 
 
-def same_neighbors(guarantees: Sequence[Guarantee]) -> None:
+def check_same_neighbors(guarantees: Sequence[Guarantee]) -> None:
     """Raise unless all guarantees are under one neighbouring relation: others never combine."""
     relations = sorted({guarantee.neighboring for guarantee in guarantees})
     if len(relations) != 1:
@@ -229,7 +229,7 @@ def check_parts(whole: Guarantee, **parts: object) -> None:
     for name, part in parts.items():
         check_kind(name, part, Guarantee, "a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0),")
         assert isinstance(part, Guarantee)
-        same_neighbors((whole, part))
+        check_same_neighbors((whole, part))
 
 
 #: ε by guarantee and δ. A ledger asks for a longer composition at each entry, and each would keep all its parts.
@@ -258,7 +258,7 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
     return min((epsilon for epsilon, value in known.items() if value < 0), default=largest)
 
 
-def discretized(*curves: Profile, number: int = 8001, adaptive: bool = False) -> DominatingPair:
+def discretize_profiles(*curves: Profile, number: int = 8001, adaptive: bool = False) -> DominatingPair:
     """The pair through ``number`` points of profiles known as functions of ε ≥ 0, one for both directions or for each.
 
     The points are even or, of costly profiles, closer together where these fall faster.
@@ -324,29 +324,29 @@ class SmallestOf(Guarantee):
         return np.asarray(np.min(curves, axis=0))
 
     def _profile(self, epsilon: Array) -> Array:
-        return self._smallest([bound._profile(epsilon) for bound in self.bounds.values()], epsilon)
+        return self._smallest_profile([bound._profile(epsilon) for bound in self.bounds.values()], epsilon)
 
     def _far_profile(self, epsilon: Array) -> Array:
-        return self._smallest([bound._far_profile(epsilon) for bound in self.bounds.values()], epsilon)
+        return self._smallest_profile([bound._far_profile(epsilon) for bound in self.bounds.values()], epsilon)
 
-    def _smallest(self, profiles: list[Array], epsilon: Array) -> Array:
+    def _smallest_profile(self, profiles: list[Array], epsilon: Array) -> Array:
         values: Array = np.min(profiles, axis=0)
-        return np.minimum(values, self.pair.delta_at(epsilon)) if self._cross else values
+        return np.minimum(values, self.pair.delta_at(epsilon)) if self._bounds_cross else values
 
     def _epsilon(self, delta: float) -> float:
         least = min(bound._epsilon(delta) for bound in self.bounds.values())
-        if delta == 0 or not self._cross:
+        if delta == 0 or not self._bounds_cross:
             return least
         return min(least, smallest_epsilon(self.pair.delta_at, delta))
 
     @cached_property
-    def _cross(self) -> bool:
+    def _bounds_cross(self) -> bool:
         """True if several bounds are each the smallest somewhere.
 
         A true profile is convex in e^ε, so it is also below the chords between two bounds. The pair has these chords,
         and this guarantee uses them too: otherwise a composition of the pair could seem to lose less.
         """
-        compared = self._in_pair
+        compared = self._bounds_of_pair
         if len(compared) == 1:
             return False
         _, *others = compared
@@ -355,18 +355,18 @@ class SmallestOf(Guarantee):
         return not bool(np.any(np.all(values <= values.min(axis=0) * (1.0 + 1e-10), axis=1)))
 
     @property
-    def _in_pair(self) -> list[Guarantee]:
+    def _bounds_of_pair(self) -> list[Guarantee]:
         """The bounds that make up the pair."""
         bounds = list(self.bounds.values())
         return bounds if self.pair_of_all else bounds[:1]
 
     def _pair(self) -> DominatingPair:
-        bounds = self._in_pair
+        bounds = self._bounds_of_pair
         if len(bounds) == 1:
             return bounds[0].pair
         directions = ("removed", "added")[: max(len(bound.pair.directions) for bound in bounds)]
         curves = (partial(_smallest_in_direction, bounds, name) for name in directions)
-        return discretized(*curves, number=BOUNDS_AT, adaptive=True)
+        return discretize_profiles(*curves, number=BOUNDS_AT, adaptive=True)
 
 
 def _smallest_in_direction(bounds: list[Guarantee], direction: str, epsilon: Array) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,8 +18,8 @@ from .._types import Array, ArrayLike
 from ..numerics.arithmetic import float_above
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.convolution import convolve
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, combined, connect_the_dots, mix
-from .base import Guarantee, Statement, as_guarantee, check_parts, same_neighbors
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, combine, connect_the_dots, mix
+from .base import Guarantee, Statement, as_guarantee, check_parts, check_same_neighbors
 from .pure import PureDP
 from .single_mechanisms import ZCDP, ByBothRoutes, GaussianDP, NonPrivate, RenyiDP
 
@@ -68,7 +67,7 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
     """
     require(len(guarantees) > 0, "at least one guarantee", number=0)
     given = _as_guarantees(guarantees)
-    same_neighbors(given)
+    check_same_neighbors(given)
     flat = [
         part
         for guarantee in given
@@ -76,11 +75,11 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
     ]
     if any(isinstance(guarantee, NonPrivate) for guarantee in flat):
         return NonPrivate(neighboring=flat[0].neighboring)
-    merged = _merge(flat)
+    merged = _merge_closed_forms(flat)
     return merged[0] if len(merged) == 1 else Composition(parts=tuple(merged), neighboring=flat[0].neighboring)
 
 
-def _merge(parts: Sequence[Guarantee]) -> list[Guarantee]:
+def _merge_closed_forms(parts: Sequence[Guarantee]) -> list[Guarantee]:
     """Merge parts of kinds whose parameters add up; keep the others."""
     rest = [part for part in parts if type(part) not in CLOSED_FORMS]
     for kind, add in CLOSED_FORMS.items():
@@ -89,7 +88,7 @@ def _merge(parts: Sequence[Guarantee]) -> list[Guarantee]:
     return rest
 
 
-def _add_renyi(parts: Sequence[RenyiDP]) -> dict[str, Any]:
+def _sum_of_renyi_curves(parts: Sequence[RenyiDP]) -> dict[str, Any]:
     orders = np.unique(np.concatenate([part.orders for part in parts]))
     return {"orders": orders, "epsilons": sum(part.renyi(orders) for part in parts)}
 
@@ -97,12 +96,12 @@ def _add_renyi(parts: Sequence[RenyiDP]) -> dict[str, Any]:
 #: Kinds of guarantees ↦ the parameters of a composition of several.
 CLOSED_FORMS: dict[type[Guarantee], Callable[[Sequence[Any]], dict[str, Any]]] = {
     GaussianDP: lambda parts: {"mu": math.hypot(*(part.mu for part in parts))},
-    ZCDP: lambda parts: {"rho": _sum_above([part.rho for part in parts])},
-    RenyiDP: _add_renyi,
+    ZCDP: lambda parts: {"rho": _sum_rounded_up([part.rho for part in parts])},
+    RenyiDP: _sum_of_renyi_curves,
 }
 
 
-def _sum_above(numbers: Sequence[float]) -> float:
+def _sum_rounded_up(numbers: Sequence[float]) -> float:
     """The sum, rounded up."""
     return math.inf if math.inf in numbers else float_above(sum(map(Fraction, numbers), Fraction(0)))
 
@@ -135,7 +134,7 @@ class Composition(_SeveralMechanisms, ByBothRoutes):
 
     @property
     def pure_epsilon(self) -> float | None:
-        return self._if_all_pure(_sum_above)
+        return self._if_all_pure(_sum_rounded_up)
 
     def renyi(self, order: ArrayLike) -> Array:
         """The sum of the parts' curves."""
@@ -144,7 +143,7 @@ class Composition(_SeveralMechanisms, ByBothRoutes):
     def _pair(self) -> DominatingPair:
         different = Counter(self.parts)
         counts = list(different.values())
-        return combined([guarantee.pair for guarantee in different], lambda plds, _: convolve(plds, counts))
+        return combine([guarantee.pair for guarantee in different], lambda plds, _: convolve(plds, counts))
 
 
 def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], weights: Sequence[float]) -> Guarantee:
@@ -170,7 +169,7 @@ def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], w
     require(
         bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9, "weights >= 0 with sum 1", total=float(shares.sum())
     )
-    same_neighbors(given)
+    check_same_neighbors(given)
     total: dict[Guarantee, float] = {}
     for guarantee, share in zip(given, shares / shares.sum()):
         total[guarantee] = total.get(guarantee, 0.0) + float(share)
@@ -181,25 +180,7 @@ def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], w
 
 
 @dataclass(frozen=True, kw_only=True)
-class _OneOfSeveral(_SeveralMechanisms):
-    """One of several mechanisms: its profile follows from theirs, point by point."""
-
-    @property
-    def pure_epsilon(self) -> float | None:
-        return self._if_all_pure(max)
-
-    def _profile(self, epsilon: Array) -> Array:
-        return self._pointwise([part._profile(epsilon) for part in self.parts])
-
-    def _far_profile(self, epsilon: Array) -> Array:
-        return self._pointwise([part._far_profile(epsilon) for part in self.parts])
-
-    @abstractmethod
-    def _pointwise(self, profiles: Sequence[Array]) -> Array: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mixture(_OneOfSeveral):
+class Mixture(_SeveralMechanisms):
     """One of several mechanisms, drawn from a public distribution."""
 
     weights: tuple[float, ...]
@@ -216,18 +197,28 @@ class Mixture(_OneOfSeveral):
             weights=self.weights,
         )
 
+    @property
+    def pure_epsilon(self) -> float | None:
+        return self._if_all_pure(max)
+
     def renyi(self, order: ArrayLike) -> Array:
         """log Σ w_i·exp((α − 1)·ρ_i(α)) / (α − 1)."""
         order = np.asarray(order, dtype=float)
         moments = [np.log(w) + (order - 1) * part.renyi(order) for part, w in zip(self.parts, self.weights)]
         return np.asarray(special.logsumexp(moments, axis=0) / (order - 1))
 
-    def _pointwise(self, profiles: Sequence[Array]) -> Array:
+    def _profile(self, epsilon: Array) -> Array:
+        return self._average([part._profile(epsilon) for part in self.parts])
+
+    def _far_profile(self, epsilon: Array) -> Array:
+        return self._average([part._far_profile(epsilon) for part in self.parts])
+
+    def _average(self, profiles: Sequence[Array]) -> Array:
         total = sum(w * values for values, w in zip(profiles, self.weights))
         return np.minimum(total * (1.0 + ROUNDING), 1.0)
 
     def _pair(self) -> DominatingPair:
-        return combined([part.pair for part in self.parts], lambda plds, _: mix(plds, self.weights))
+        return combine([part.pair for part in self.parts], lambda plds, _: mix(plds, self.weights))
 
 
 def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> Guarantee:
@@ -245,7 +236,7 @@ def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) 
     """
     given = _as_guarantees(guarantees)
     require(len(given) > 0, "at least one guarantee", number=0)
-    same_neighbors(given)
+    check_same_neighbors(given)
     different = tuple(dict.fromkeys(given))
     for guarantee in different:
         if isinstance(guarantee, NonPrivate) or len(different) == 1:
@@ -256,21 +247,28 @@ def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Envelope(_OneOfSeveral):
+class Envelope(_SeveralMechanisms):
     """The worst of several mechanisms at each ε."""
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        return self._if_all_pure(max)
 
     def renyi(self, order: ArrayLike) -> Array:
         """The largest of the parts' curves."""
         return np.asarray(np.max([part.renyi(order) for part in self.parts], axis=0))
 
-    def _pointwise(self, profiles: Sequence[Array]) -> Array:
-        return np.asarray(np.max(profiles, axis=0))
+    def _profile(self, epsilon: Array) -> Array:
+        return np.asarray(np.max([part._profile(epsilon) for part in self.parts], axis=0))
+
+    def _far_profile(self, epsilon: Array) -> Array:
+        return np.asarray(np.max([part._far_profile(epsilon) for part in self.parts], axis=0))
 
     def _pair(self) -> DominatingPair:
-        return combined([part.pair for part in self.parts], _largest)
+        return combine([part.pair for part in self.parts], _upper_envelope)
 
 
-def _largest(plds: Sequence[LossDistribution], reverses: Sequence[LossDistribution]) -> LossDistribution:
+def _upper_envelope(plds: Sequence[LossDistribution], reverses: Sequence[LossDistribution]) -> LossDistribution:
     """Dots of the pointwise maximum at the losses that occur (a maximum of convex curves is convex).
 
     Of very many losses a part is enough, because chords of a convex curve lie above it.

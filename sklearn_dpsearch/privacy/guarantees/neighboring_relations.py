@@ -24,7 +24,7 @@ from .._types import Array, ArrayLike, Neighboring
 from ..numerics.arithmetic import float_above
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.loss_distribution import ROUNDING, DominatingPair
-from .base import Guarantee, Statement, as_guarantee, check_parts, discretized
+from .base import Guarantee, Statement, as_guarantee, check_parts, discretize_profiles
 from .composition import Composition, compose
 from .pure import BoundedRangeDP, LaplaceDP, PureDP
 from .single_mechanisms import DPSGD, ZCDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
@@ -48,7 +48,7 @@ MULTIPLIED: dict[type[Guarantee], tuple[str, int]] = {
 }
 
 
-def _multiplied(guarantee: Guarantee, steps: int) -> Guarantee:
+def _multiply_parameter(guarantee: Guarantee, steps: int) -> Guarantee:
     """Guarantee of one of these kinds for the ends of a chain, rounded up."""
     name, power = MULTIPLIED[type(guarantee)]
     number = getattr(guarantee, name)
@@ -110,7 +110,7 @@ def as_replace_one(guarantee: Guarantee | Statement) -> Guarantee:
     if type(found) is Composition and all(type(part) is DPSGD for part in found.parts):
         return compose(*(as_replace_one(part) for part in found.parts))
     if type(found) in MULTIPLIED:
-        return replace(_multiplied(found, 2), neighboring="replace_one")
+        return replace(_multiply_parameter(found, 2), neighboring="replace_one")
     return CARRIED_OVER.get(type(found), lambda found: ChangedRecord(presence=found))(found)
 
 
@@ -152,7 +152,7 @@ class ChangedRecord(Guarantee):
 
     def _pair(self) -> DominatingPair:
         """The pair, equal for both orders, as either record may be the removed one."""
-        return discretized(partial(delta_of_two_steps, self.presence.pair), number=POINTS)
+        return discretize_profiles(partial(delta_of_two_steps, self.presence.pair), number=POINTS)
 
 
 def renyi_of_two_steps(curve: Callable[[Array], Array], order: Array) -> Array:
@@ -160,7 +160,7 @@ def renyi_of_two_steps(curve: Callable[[Array], Array], order: Array) -> Array:
     return np.asarray(2 * order / (2 * order - 1) * curve(2 * order - 1) + curve(2 * order))
 
 
-def _renyi(guarantee: Any) -> Guarantee:
+def _renyi_of_changed_record(guarantee: Any) -> Guarantee:
     orders = np.unique(np.concatenate([0.5 * guarantee.orders, 0.5 * (guarantee.orders + 1)]))
     orders = orders[orders > 1]
     epsilons = renyi_of_two_steps(guarantee.renyi, orders)
@@ -171,7 +171,7 @@ def _renyi(guarantee: Any) -> Guarantee:
 
 #: Further kinds of guarantees for changed records.
 CARRIED_OVER: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
-    RenyiDP: _renyi,
+    RenyiDP: _renyi_of_changed_record,
     **dict.fromkeys((DPSGD, NonPrivate), lambda one: replace(one, neighboring="replace_one")),
 }
 
@@ -201,19 +201,19 @@ def as_zero_out(guarantee: Guarantee | Statement) -> Guarantee:
     >>> as_zero_out(PureDP(epsilon=1.0))
     PureDP(neighboring='zero_out', epsilon=1.0)
     """
-    found: Guarantee = _blanked(as_guarantee(guarantee))
+    found: Guarantee = _relabel_as_zero_out(as_guarantee(guarantee))
     return found
 
 
-def _blanked(value: Any) -> Any:
+def _relabel_as_zero_out(value: Any) -> Any:
     """Replace the relation in guarantees at any depth of a value."""
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return tuple(map(_blanked, value))
+        return tuple(map(_relabel_as_zero_out, value))
     if not isinstance(value, Guarantee) or value.neighboring != "add_remove":
         return value
     if not is_dataclass(value):
         return ProfileDP.from_pair(value.pair, "zero_out")
-    parts = {field.name: _blanked(getattr(value, field.name)) for field in fields(value) if field.init}
+    parts = {field.name: _relabel_as_zero_out(getattr(value, field.name)) for field in fields(value) if field.init}
     return replace(value, **{**parts, "neighboring": "zero_out"})
 
 
@@ -253,7 +253,7 @@ def for_group(guarantee: Guarantee | Statement, records: int) -> Guarantee:
     if records == 1 or isinstance(found, NonPrivate):
         return found
     if type(found) in MULTIPLIED:
-        return _multiplied(found, int(records))
+        return _multiply_parameter(found, int(records))
     return OfGroup(one_record=found, records=int(records), neighboring=found.neighboring)
 
 
@@ -284,7 +284,7 @@ class OfGroup(Guarantee):
     def _profile(self, epsilon: Array) -> Array:
         """The smaller of two bounds: that of the chain, known at points, and equal steps of ε."""
         values = np.minimum(super()._profile(epsilon), self._equal_steps(epsilon))
-        return self._none_beyond(epsilon, values)
+        return self._zero_beyond_largest_loss(epsilon, values)
 
     def _equal_steps(self, epsilon: Array) -> Array:
         """δ(ε/m)·(1 + e^{ε/m} + … + e^{(m−1)ε/m}), rounded up."""
@@ -295,20 +295,20 @@ class OfGroup(Guarantee):
         return np.where(epsilon > LARGEST_LOSS, 1.0, values)
 
     def _pair(self) -> DominatingPair:
-        return chain(self.one_record.pair, int(self.records))
+        return pair_of_chain(self.one_record.pair, int(self.records))
 
 
-def chain(pair: DominatingPair, steps: int) -> DominatingPair:
+def pair_of_chain(pair: DominatingPair, steps: int) -> DominatingPair:
     """The pair of both ends of a chain of ``steps`` neighbours, each with a record less than the one before."""
     if steps == 1:
         return pair
-    half = chain(pair, steps // 2)
-    both = joined(half, half)
-    return both if steps % 2 == 0 else joined(both, pair)
+    half = pair_of_chain(pair, steps // 2)
+    both = pair_of_joined_chains(half, half)
+    return both if steps % 2 == 0 else pair_of_joined_chains(both, pair)
 
 
-def joined(first: DominatingPair, second: DominatingPair) -> DominatingPair:
+def pair_of_joined_chains(first: DominatingPair, second: DominatingPair) -> DominatingPair:
     """The pair of the ends of two joined chains."""
     pairs = [DominatingPair(first.removed, second.removed), DominatingPair(second.added, first.added)]
     directions = max(len(first.directions), len(second.directions))
-    return discretized(*(partial(delta_of_two_steps, pair) for pair in pairs[:directions]), number=POINTS)
+    return discretize_profiles(*(partial(delta_of_two_steps, pair) for pair in pairs[:directions]), number=POINTS)

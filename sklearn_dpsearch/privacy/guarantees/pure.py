@@ -9,7 +9,7 @@ import numpy as np
 from .._checks import require
 from .._types import Array, ArrayLike
 from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response, randomized_response_renyi
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, pair_through, symmetric
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, pair_through, symmetric_pair
 from .base import Guarantee
 
 #: Points of a profile through which a dominating pair is drawn.
@@ -60,7 +60,7 @@ class PureDP(_LargestLoss):
         return randomized_response_renyi(self.epsilon, np.asarray(order, dtype=float))
 
     def _pair(self) -> DominatingPair:
-        return symmetric(randomized_response(self.epsilon, 0.0))
+        return symmetric_pair(randomized_response(self.epsilon, 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -114,14 +114,14 @@ def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -
     for _ in range(HALVINGS):
         middles = 0.5 * (epsilons[cells] + epsilons[cells + 1])
         found = profile(middles) if middles.size else middles
-        worth = _gain(epsilons, deltas, cells, middles, found)
+        worth = _cells_worth_halving(epsilons, deltas, cells, middles, found)
         epsilons, deltas = np.insert(epsilons, cells + 1, middles), np.insert(deltas, cells + 1, found)
         first = (cells + np.arange(cells.size))[worth]  # where the left half of a cell is now
         cells = np.sort(np.concatenate([first, first + 1]))
     return TradeOff(epsilons, np.minimum.accumulate(deltas))
 
 
-def _gain(
+def _cells_worth_halving(
     epsilons: Array, deltas: Array, cells: npt.NDArray[np.intp], middles: Array, found: Array
 ) -> npt.NDArray[np.bool_]:
     """True for cells where the middle line lowers the true positive rate at the corner by more than the tolerance."""
@@ -203,7 +203,7 @@ class Accounted(ABC):
         float or ndarray
             Smallest false negative rate of the attack. Rounded down, in [0, 1].
         """
-        return _each(self._total._trade_off.false_negative_rate, "false_positive_rate", false_positive_rate)
+        return _at_probabilities(self._total._trade_off.false_negative_rate, "false_positive_rate", false_positive_rate)
 
     def advantage(self) -> float:
         """The largest true minus false positive rate of any attack, rounded up: the total variation distance."""
@@ -236,14 +236,14 @@ class Accounted(ABC):
         Hayes, Mahloujifar & Balle (2023), Kulynych et al. (2025); proofs in docs/theory/risk.md.
         """
         require(isinstance(attack, str) and attack in ATTACKS, f"attack to be one of {tuple(ATTACKS)}", attack=attack)
-        return _each(partial(ATTACKS[attack], self._total._trade_off), "prior", prior)
+        return _at_probabilities(partial(ATTACKS[attack], self._total._trade_off), "prior", prior)
 
 
 #: Bound on the probability of being right, by the kind of attack.
 ATTACKS = {"any": TradeOff.true_positive_rate, "membership": TradeOff.right_guess}
 
 
-def _each(bound: Callable[[float], float], name: str, values: ArrayLike) -> float | Array:
+def _at_probabilities(bound: Callable[[float], float], name: str, values: ArrayLike) -> float | Array:
     """A bound for each of several probabilities, or for one."""
     given = as_numbers(name, values)
     require(bool(np.all((given >= 0) & (given <= 1))), f"0 <= {name} <= 1", **{name: given})

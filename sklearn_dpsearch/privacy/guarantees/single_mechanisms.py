@@ -12,9 +12,9 @@ from ...errors import PrivacyError
 from .._checks import as_numbers, cached_property, check_kind, require, require_whole
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
-from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, pair_through, symmetric
+from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, pair_through, symmetric_pair
 from ..serialization import BUILDERS
-from .base import Guarantee, discretized
+from .base import Guarantee, discretize_profiles
 
 #: Rényi orders at which curves are tabulated.
 ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]))
@@ -48,7 +48,7 @@ class ApproxDP(Guarantee):
         return float(self.epsilon) if self.delta == 0 else None
 
     def _pair(self) -> DominatingPair:
-        return symmetric(basic_mechanisms.randomized_response(self.epsilon, self.delta))
+        return symmetric_pair(basic_mechanisms.randomized_response(self.epsilon, self.delta))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class ZCDP(Guarantee):
         return basic_mechanisms.delta_of_zcdp(self.rho, epsilon)
 
     def _pair(self) -> DominatingPair:
-        return discretized(self._profile)
+        return discretize_profiles(self._profile)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,9 +118,9 @@ class GaussianDP(Guarantee):
 
     def _pair(self) -> DominatingPair:
         if self.mu == 0:
-            return symmetric(basic_mechanisms.randomized_response(0.0, 0.0))
+            return symmetric_pair(basic_mechanisms.randomized_response(0.0, 0.0))
         if self.mu > basic_mechanisms.LARGEST_LOSS:  # losses below μ²/2 − 40·μ are negligible
-            return symmetric(basic_mechanisms.randomized_response(self.mu, 0.0))
+            return symmetric_pair(basic_mechanisms.randomized_response(self.mu, 0.0))
         reach = 0.5 * self.mu**2 + 10.0 * self.mu
         grid = np.linspace(0.0, reach, 1 + int(np.clip(2000 * reach / self.mu, 1, 2**17)))
         return pair_through(grid, self._profile(grid))
@@ -171,22 +171,22 @@ class RenyiDP(Guarantee):
 
     def renyi(self, order: ArrayLike) -> Array:
         """The smallest bound implied by the stated orders, because Rényi divergences grow with their order."""
-        orders, least = self._least_above
+        orders, least = self._least_bound_above
         return least[np.searchsorted(orders, np.asarray(order, dtype=float) * (1 - 1e-12))]
 
     @cached_property
-    def _least_above(self) -> tuple[Array, Array]:
+    def _least_bound_above(self) -> tuple[Array, Array]:
         """The sorted orders, and for each the smallest bound of this or a larger order (none: infinite)."""
         sort = np.argsort(self.orders)
         bounds = np.append(self.epsilons[sort], np.inf)
         return self.orders[sort], np.minimum.accumulate(bounds[::-1])[::-1]
 
     def _profile(self, epsilon: Array) -> Array:
-        orders, least = self._least_above
+        orders, least = self._least_bound_above
         return basic_mechanisms.delta_of_renyi(orders, least[:-1], epsilon)
 
     def _pair(self) -> DominatingPair:
-        return discretized(self._profile)
+        return discretize_profiles(self._profile)
 
 
 class ByBothRoutes(Guarantee):
@@ -286,8 +286,8 @@ class ProfileDP(Guarantee):
     @classmethod
     def from_pld(cls, pld: Any, neighboring: Neighboring = "add_remove") -> ProfileDP:
         """From a ``dp_accounting.pld`` privacy loss distribution (a pessimistic estimate)."""
-        removed = _from_pmf(pld._pmf_remove)
-        added = removed if pld._symmetric else _from_pmf(pld._pmf_add)
+        removed = _from_dp_accounting_pmf(pld._pmf_remove)
+        added = removed if pld._symmetric else _from_dp_accounting_pmf(pld._pmf_add)
         return cls.from_pair(DominatingPair(removed, added), neighboring)
 
     @classmethod
@@ -317,10 +317,10 @@ class ProfileDP(Guarantee):
         return np.asarray(np.clip(values, 0.0, 1.0))
 
     def _pair(self) -> DominatingPair:
-        return self.given_pair if self.given_pair is not None else discretized(self._profile)
+        return self.given_pair if self.given_pair is not None else discretize_profiles(self._profile)
 
 
-def _from_pmf(pmf: Any) -> LossDistribution:
+def _from_dp_accounting_pmf(pmf: Any) -> LossDistribution:
     dense = pmf.to_dense_pmf()
     if not dense._pessimistic_estimate:
         raise ValueError(
@@ -332,12 +332,12 @@ def _from_pmf(pmf: Any) -> LossDistribution:
     return LossDistribution(losses[kept], masses[kept], float(dense._infinity_mass))
 
 
-def _read_profile(removed: LossDistribution, added: LossDistribution | None, neighboring: Any) -> ProfileDP:
+def _build_profile_of_pair(removed: LossDistribution, added: LossDistribution | None, neighboring: Any) -> ProfileDP:
     """Build a profile; ``added`` is None if both orders of the neighbours have one distribution."""
     return ProfileDP.from_pair(DominatingPair(removed, removed if added is None else added), neighboring)
 
 
-BUILDERS["ProfileDP"] = _read_profile
+BUILDERS["ProfileDP"] = _build_profile_of_pair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,4 +354,4 @@ class NonPrivate(Guarantee):
         return np.ones_like(epsilon)
 
     def _pair(self) -> DominatingPair:
-        return symmetric(LossDistribution(np.array([]), np.array([]), 1.0))
+        return symmetric_pair(LossDistribution(np.array([]), np.array([]), 1.0))

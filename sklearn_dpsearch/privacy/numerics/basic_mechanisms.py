@@ -12,7 +12,7 @@ from scipy import special
 from .._types import Array
 from .arithmetic import log_expm1, log_mills_ratio, safe_exp
 from .convolution import convolve
-from .loss_distribution import ROUNDING, DominatingPair, LossDistribution, combined, pair_through, symmetric
+from .loss_distribution import ROUNDING, DominatingPair, LossDistribution, combine, pair_through, symmetric_pair
 
 #: Losses above this count as infinite: exp(−loss) would leave the range of doubles.
 LARGEST_LOSS = 600.0
@@ -114,14 +114,14 @@ def subsampled_gaussian_renyi(noise_multiplier: float, sample_rate: float, order
     flat = np.atleast_1d(order)
     below = np.floor(flat)
     integers = np.unique([below, below + 1])
-    moments = _log_moments(noise_multiplier, sample_rate, tuple(integers.astype(int).tolist()))
+    moments = _subsampled_gaussian_log_moments(noise_multiplier, sample_rate, tuple(integers.astype(int).tolist()))
     low, high = (moments[np.searchsorted(integers, k)] for k in (below, below + 1))
     log_moment = np.where(flat == below, low, low + (flat - below) * (high - low))
     return (log_moment / (flat - 1.0)).reshape(np.shape(order))
 
 
 @lru_cache(maxsize=64)
-def _log_moments(noise_multiplier: float, sample_rate: float, orders: tuple[int, ...]) -> Array:
+def _subsampled_gaussian_log_moments(noise_multiplier: float, sample_rate: float, orders: tuple[int, ...]) -> Array:
     """log Σ_k C(α, k) (1−q)^{α−k} q^k e^{k(k−1)/(2σ²)} for each of rising orders α ≥ 1, rounded up.
 
     The weights of the exponentials sum to 1: only what these exceed 1 by is summed, so that a moment just above 1
@@ -147,12 +147,12 @@ def _log_moments(noise_multiplier: float, sample_rate: float, orders: tuple[int,
 def dpsgd_pair(noise_multiplier: float, sample_rate: float, steps: int, replace_one: bool) -> DominatingPair:
     """Dominating pair of ``steps`` DP-SGD steps: (1−q)·N(0, σ²) + q·N(1, σ²) against N(0, σ²), composed."""
     if steps == 0:
-        return symmetric(randomized_response(0.0, 0.0))
-    step = (_replaced_step if replace_one else _subsampled_step)(noise_multiplier, sample_rate)
-    return combined([step], lambda parts, _: convolve(parts, [steps]))
+        return symmetric_pair(randomized_response(0.0, 0.0))
+    step = (_replaced_gaussian_step if replace_one else _subsampled_gaussian_step)(noise_multiplier, sample_rate)
+    return combine([step], lambda parts, _: convolve(parts, [steps]))
 
 
-def _subsampled_step(noise_multiplier: float, sample_rate: float) -> DominatingPair:
+def _subsampled_gaussian_step(noise_multiplier: float, sample_rate: float) -> DominatingPair:
     """One step in both directions."""
     mu = 1.0 / noise_multiplier
 
@@ -174,11 +174,11 @@ def _subsampled_step(noise_multiplier: float, sample_rate: float) -> DominatingP
         value = np.exp(epsilon) * sample_rate * np.exp(negative) * delta_of_gaussian(mu, -negative)
         return np.where(inside, value, 0.0)
 
-    grid = _losses_of_a_step(noise_multiplier, sample_rate)
+    grid = _dpsgd_step_losses(noise_multiplier, sample_rate)
     return pair_through(grid, removed(grid), added(grid))
 
 
-def _losses_of_a_step(noise_multiplier: float, sample_rate: float) -> Array:
+def _dpsgd_step_losses(noise_multiplier: float, sample_rate: float) -> Array:
     """0 and the losses log(1 − q + q·e^Y) at even Y ≥ 0: small and large losses are equally close for their size."""
     mu = 1.0 / noise_multiplier
     gap = float(np.clip(0.0025, 0.000125 * mu, 0.00125 * mu))
@@ -186,7 +186,7 @@ def _losses_of_a_step(noise_multiplier: float, sample_rate: float) -> Array:
     return np.asarray(np.log1p(sample_rate * np.expm1(exponents)))
 
 
-def _replaced_step(noise_multiplier: float, sample_rate: float) -> DominatingPair:
+def _replaced_gaussian_step(noise_multiplier: float, sample_rate: float) -> DominatingPair:
     """One step when a record changes: (1−q)·N(0) + q·N(1) against (1−q)·N(0) + q·N(−1) (symmetric)."""
     mu, q = 1.0 / noise_multiplier, sample_rate
     # In units of σ the loss grows with x; a fine grid of x gives the profile at the losses of its points.

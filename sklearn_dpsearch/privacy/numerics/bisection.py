@@ -65,7 +65,7 @@ def bracket(
     return Turn(fails, None)
 
 
-def mean(low: float, high: float) -> float:
+def midpoint(low: float, high: float) -> float:
     """The middle of an interval."""
     return 0.5 * (low + high)
 
@@ -75,7 +75,7 @@ def geometric_mean(low: float, high: float) -> float:
     return math.sqrt(low * high)
 
 
-def whole_mean(low: float, high: float) -> float:
+def whole_midpoint(low: float, high: float) -> float:
     """A whole number in the middle of an interval between whole numbers."""
     return (low + high) // 2
 
@@ -85,11 +85,11 @@ def within(relative: float = 0.0, absolute: float = 0.0) -> Callable[[float, flo
     return lambda low, high: high - low <= absolute + relative * high
 
 
-def narrowed(
+def narrow(
     condition: Callable[[float], bool],
     turn: Turn,
     close: Callable[[float, float], bool],
-    middle: Callable[[float, float], float] = mean,
+    middle: Callable[[float, float], float] = midpoint,
 ) -> Turn:
     """Narrow a turn until its ends are close to each other.
 

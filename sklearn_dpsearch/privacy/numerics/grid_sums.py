@@ -78,13 +78,13 @@ class GridPart:
         mean = float(weights @ index)
         return mean, float(weights @ (index - mean) ** 2)
 
-    def around(self, tilt: float, size: int) -> Array:
+    def tilted_on_circle(self, tilt: float, size: int) -> Array:
         """p·e^{θ·index}/E e^{θ·index} on a circle of ``size`` points, index 0 at 0."""
         index, log_masses = self.atoms
         tilted = np.exp(tilt * index + log_masses - self.log_moment(tilt))
         return np.asarray(np.bincount(index.astype(np.int64) % size, tilted, size), dtype=float)
 
-    def wrong_by(self, tilt: float) -> float:
+    def relative_error(self, tilt: float) -> float:
         """Bound on the relative error of a tilted mass, times the number of runs: exponents are rounded."""
         index, log_masses = self.atoms
         largest = float(np.max(np.abs(tilt * index)) + np.max(np.abs(log_masses))) + abs(self.log_moment(tilt))
@@ -99,7 +99,7 @@ def masses_by(tilt: float, steps: Sequence[GridPart], low: int, high: int) -> Ar
 
     The wrap around the circle only adds: every index also gets the masses of indices a multiple of the size away.
     """
-    circle = power(steps, tilt, fft.next_fast_len(high - low + 1, real=True))
+    circle = tilted_power(steps, tilt, fft.next_fast_len(high - low + 1, real=True))
     return tilted_back(circle, tilt, sum(step.count * step.log_moment(tilt) for step in steps), steps, low, high)
 
 
@@ -110,12 +110,12 @@ def tilted_back(
     around, error = circle
     index = np.arange(low, high + 1)
     back = log_moment - tilt * index
-    slack = sum(step.wrong_by(tilt) for step in steps) + EPS * 8.0 * (np.abs(back) + np.abs(tilt * index))
+    slack = sum(step.relative_error(tilt) for step in steps) + EPS * 8.0 * (np.abs(back) + np.abs(tilt * index))
     bounds = (np.maximum(around[index % around.size], 0.0) + error) * safe_exp(back) * (1.0 + slack)
     return np.where(back < LARGEST_EXPONENT, bounds, 1.0)
 
 
-def power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Array, float]:
+def tilted_power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Array, float]:
     """The tilted sum around the circle, and a bound on the error of the transforms at each point.
 
     A value of the transform is a sum with log₂(size) roundings of numbers that are at most 1 together. Its n-th power
@@ -124,7 +124,7 @@ def power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Array, flo
     error, and the power itself is left out.
     """
     rounding = EPS * (6.0 * np.log2(size) + 20.0)
-    transforms = [fft.rfft(step.around(tilt, size), size) for step in steps]
+    transforms = [fft.rfft(step.tilted_on_circle(tilt, size), size) for step in steps]
     log_modulus, wrong = np.zeros(size // 2 + 1), np.ones(size // 2 + 1)
     for step, transform in zip(steps, transforms):
         above = np.abs(transform) + rounding
@@ -185,7 +185,7 @@ def bulk_of(steps: Sequence[GridPart], tilt: float) -> tuple[float, float]:
 # --- the window --------------------------------------------------------------------------------------------------
 
 
-def window(steps: Sequence[GridPart], tail_mass: float) -> tuple[int, int]:
+def tail_window(steps: Sequence[GridPart], tail_mass: float) -> tuple[int, int]:
     """Grid indices between which all but ``tail_mass`` of each tail of the sum lies (Chernoff's bound)."""
     low = sum(step.first * step.count for step in steps)
     high = sum((step.first + step.masses.size - 1) * step.count for step in steps)

@@ -130,11 +130,11 @@ def check_masses(one: object) -> None:
     require(other <= MOST_MASS, f"masses with a total of {MOST_MASS:g} at most under Q", total=other)
 
 
-def symmetric(pld: LossDistribution) -> DominatingPair:
+def symmetric_pair(pld: LossDistribution) -> DominatingPair:
     return DominatingPair(pld, pld)
 
 
-def combined(
+def combine(
     pairs: Sequence[DominatingPair],
     combine: Callable[[Sequence[LossDistribution], Sequence[LossDistribution]], LossDistribution],
 ) -> DominatingPair:
@@ -170,9 +170,9 @@ def connect_the_dots(epsilons: Array, delta: Array, delta_reversed: Array) -> Lo
     distance = min(delta[0], delta_reversed[0])
     up, masses_up, infinity = _kinks(epsilons, np.minimum.accumulate(np.minimum(delta, distance)))
     down, masses_down, minus_infinity = _kinks(epsilons, np.minimum.accumulate(np.minimum(delta_reversed, distance)))
-    apart = _at_zero(up, masses_up, infinity) - _at_zero(down, masses_down, minus_infinity)
-    masses_up, infinity = _raised(up, masses_up, infinity, -apart)
-    masses_down, minus_infinity = _raised(down, masses_down, minus_infinity, apart)
+    apart = _total_variation(up, masses_up, infinity) - _total_variation(down, masses_down, minus_infinity)
+    masses_up, infinity = _raise_total_variation(up, masses_up, infinity, -apart)
+    masses_down, minus_infinity = _raise_total_variation(down, masses_down, minus_infinity, apart)
     far = down > -LOWEST
     minus_infinity += float(masses_down[far].sum())
     masses_down = np.where(far, 0.0, masses_down) * np.exp(-down)  # the reversed curve carries Q-mass
@@ -200,12 +200,12 @@ def _kinks(epsilons: Array, delta: Array) -> tuple[Array, Array, float]:
     return epsilons[1:], np.maximum(masses, 0.0), float(delta[-1])
 
 
-def _at_zero(losses: Array, masses: Array, infinity: float) -> float:
+def _total_variation(losses: Array, masses: Array, infinity: float) -> float:
     """H_1 of the losses above 0."""
     return infinity + float(masses @ -np.expm1(-losses))
 
 
-def _raised(losses: Array, masses: Array, infinity: float, by: float) -> tuple[Array, float]:
+def _raise_total_variation(losses: Array, masses: Array, infinity: float, by: float) -> tuple[Array, float]:
     """Masses with ``by`` more in H_1 (if > 0); from the first loss on the curve is as it was."""
     if by <= 0 or losses.size == 0:
         return masses, infinity + max(by, 0.0)
@@ -272,7 +272,7 @@ def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDist
 def on_grid(pld: LossDistribution, interval: float) -> tuple[int, Array]:
     """First grid index and masses of ``one`` spread onto multiples of ``interval``."""
     below = np.floor(pld.losses / interval).astype(np.int64)
-    share = _upper_share(pld.losses - below * interval, interval)
+    share = _share_of_upper_end(pld.losses - below * interval, interval)
     first = int(below[0])
     masses = np.bincount(below - first, pld.masses * (1.0 - share), int(below[-1]) - first + 2)
     masses += np.bincount(below - first + 1, pld.masses * share, masses.size)
@@ -290,12 +290,12 @@ def coarser(pld: LossDistribution, interval: float) -> LossDistribution:
 def on_points(pld: LossDistribution, points: Array) -> Array:
     """Masses of a distribution spread onto rising points, the first at most its lowest loss and the last above all."""
     below = np.searchsorted(points, pld.losses, side="right") - 1
-    share = _upper_share(pld.losses - points[below], np.diff(points)[below])
+    share = _share_of_upper_end(pld.losses - points[below], np.diff(points)[below])
     masses = np.bincount(below, pld.masses * (1.0 - share), points.size)
     masses += np.bincount(below + 1, pld.masses * share, points.size)
     return np.asarray(masses, dtype=float)
 
 
-def _upper_share(above: Array, gap: Array | float) -> Array:
+def _share_of_upper_end(above: Array, gap: Array | float) -> Array:
     """Share of an atom that goes to the upper end of its gap, so that its P- and its Q-mass stay."""
     return np.asarray(np.clip(np.expm1(-above) / np.expm1(-gap), 0.0, 1.0))

@@ -29,8 +29,8 @@ from ..guarantees.base import (
     Statement,
     as_guarantee,
     check_parts,
-    discretized,
-    shared,
+    discretize_profiles,
+    interned,
     smallest_epsilon,
 )
 from ..guarantees.composition import compose
@@ -173,11 +173,11 @@ class TheoremOne(_OfManyRuns):
 
     def _profile(self, epsilon: Array) -> Array:
         values = np.max([self.in_direction(i, epsilon) for i in range(len(self._hinges))], axis=0)
-        return self._none_beyond(epsilon, values)
+        return self._zero_beyond_largest_loss(epsilon, values)
 
     def _pair(self) -> DominatingPair:
         curves = (partial(self.in_direction, index, every=THINNED) for index in range(len(self._hinges)))
-        return discretized(*curves, number=POINTS, adaptive=True)
+        return discretize_profiles(*curves, number=POINTS, adaptive=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +239,7 @@ class TheoremSix(_KnownAtPlaces):
     def _profile(self, epsilon: Array) -> Array:
         flat = np.ravel(epsilon)
         values: Array = np.max([one.profile(flat) for one in self.anchors], axis=0)
-        return self.first._none_beyond(epsilon, np.reshape(values, np.shape(epsilon)))
+        return self.first._zero_beyond_largest_loss(epsilon, np.reshape(values, np.shape(epsilon)))
 
     def _far_profile(self, epsilon: Array) -> Array:
         return self._profile(epsilon) if self.gains(EVERYWHERE) else np.ones(np.shape(epsilon))
@@ -289,13 +289,13 @@ class BestOf(SmallestOf, _OfManyRuns):
         return np.asarray(np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve)
 
     @cached_property
-    def _cross(self) -> bool:
+    def _bounds_cross(self) -> bool:
         """True also if prices pay: chords of the pair may be a little below those of Theorem 6."""
         sixth = self.bounds.get("Theorem 6")
-        return (isinstance(sixth, TheoremSix) and sixth.gains(EVERYWHERE)) or super()._cross
+        return (isinstance(sixth, TheoremSix) and sixth.gains(EVERYWHERE)) or super()._bounds_cross
 
     @property
-    def _in_pair(self) -> list[Guarantee]:
+    def _bounds_of_pair(self) -> list[Guarantee]:
         """All bounds but Theorems 5 and 6, known at few ε, and the largest loss, which Theorem 1 has too.
 
         The pair includes Theorem 6 separately.
@@ -303,7 +303,7 @@ class BestOf(SmallestOf, _OfManyRuns):
         return [one for one in self.bounds.values() if not isinstance(one, (TheoremFive, TheoremSix, PureDP))]
 
     def _pair(self) -> DominatingPair:
-        first, *rest = self._in_pair
+        first, *rest = self._bounds_of_pair
         assert isinstance(first, TheoremOne)
         sixth = self.bounds.get("Theorem 6")
 
@@ -314,7 +314,7 @@ class BestOf(SmallestOf, _OfManyRuns):
             return np.asarray(np.min([*ours, *(bound._profile(epsilon) for bound in rest)], axis=0))
 
         curves = (partial(curve, index) for index in range(len(self.one_run.pair.directions)))
-        return discretized(*curves, number=POINTS, adaptive=True)
+        return discretize_profiles(*curves, number=POINTS, adaptive=True)
 
 
 def best_of(one_run: Guarantee | Statement, count: CountDistribution | float) -> Guarantee:
@@ -351,4 +351,4 @@ def best_of(one_run: Guarantee | Statement, count: CountDistribution | float) ->
     one_run, distribution = as_guarantee(one_run, "one_run"), as_count_distribution(count)
     if isinstance(one_run, NonPrivate) or distribution == Fixed(1):
         return one_run
-    return shared(BestOf(one_run=one_run, count=distribution, neighboring=one_run.neighboring))
+    return interned(BestOf(one_run=one_run, count=distribution, neighboring=one_run.neighboring))

@@ -36,9 +36,9 @@ from ..guarantees.base import (
     Statement,
     as_guarantee,
     check_parts,
-    discretized,
-    same_neighbors,
-    shared,
+    check_same_neighbors,
+    discretize_profiles,
+    interned,
 )
 from ..guarantees.composition import compose, mixture
 from ..guarantees.neighboring_relations import CARRIED_OVER, ChangedRecord, as_replace_one
@@ -249,10 +249,10 @@ class TheoremFour(_TuneThenTrain):
 
     def _profile(self, epsilon: Array) -> Array:
         values = np.max([delta(epsilon) for delta in self._directions], axis=0)
-        return self._none_beyond(epsilon, values)
+        return self._zero_beyond_largest_loss(epsilon, values)
 
     def _pair(self) -> DominatingPair:
-        return discretized(self.direction(0, ATOMS), self.direction(1, ATOMS), number=POINTS, adaptive=True)
+        return discretize_profiles(self.direction(0, ATOMS), self.direction(1, ATOMS), number=POINTS, adaptive=True)
 
 
 def _between(a: float, b: float, weight: float) -> float:
@@ -433,7 +433,7 @@ def subset_then_train(
     check_kind("secret_membership", secret_membership, bool, "True or False")
     tune, train = as_guarantee(tune, "tune"), as_guarantee(train, "train")
     validate = None if validate is None else as_guarantee(validate, "validate")
-    same_neighbors((tune, train) if validate is None else (tune, train, validate))
+    check_same_neighbors((tune, train) if validate is None else (tune, train, validate))
     if fraction == 1:
         return tune if train_on == "rest" else compose(tune, train)
     if validate is None or validate.pure_epsilon == 0:
@@ -442,7 +442,7 @@ def subset_then_train(
         return mixture([compose(validate, train), train], [validated_share, 1.0 - validated_share])
     if fraction == 0 or (train_on == "all" and isinstance(train, NonPrivate)):
         return train
-    return shared(
+    return interned(
         SubsetThenTrain(
             tune=tune,
             train=train,

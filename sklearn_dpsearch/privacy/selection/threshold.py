@@ -25,7 +25,7 @@ import numpy as np
 
 from .._checks import cached_property, require
 from .._types import Array
-from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts, shared
+from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts, interned
 from ..guarantees.pure import only_largest_loss
 from ..guarantees.single_mechanisms import NonPrivate
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, on_points, pair_through
@@ -218,7 +218,7 @@ class TheoremThree(_RunsUntilAbove):
 
     def _profile(self, epsilon: Array) -> Array:
         values = np.max([pld.delta_at(epsilon) for pld in self._curves], axis=0)
-        return self._none_beyond(epsilon, values)
+        return self._zero_beyond_largest_loss(epsilon, values)
 
     def _pair(self) -> DominatingPair:
         bends = np.concatenate([pld.losses for pld in self._curves])
@@ -281,4 +281,4 @@ def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guar
     """
     one_run = as_guarantee(one_run, "one_run")
     search = UntilAbove(one_run=one_run, stop_probability=stop_probability, neighboring=one_run.neighboring)
-    return one_run if isinstance(one_run, NonPrivate) else shared(search)
+    return one_run if isinstance(one_run, NonPrivate) else interned(search)

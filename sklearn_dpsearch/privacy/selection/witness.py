@@ -30,7 +30,7 @@ from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarante
 from ..guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
 from ..guarantees.single_mechanisms import ZCDP, ApproxDP, GaussianDP, NonPrivate, RenyiDP
 from ..numerics.arithmetic import safe_exp
-from ..numerics.bisection import bracket, geometric, narrowed, within
+from ..numerics.bisection import bracket, geometric, narrow, within
 from ..numerics.loss_distribution import LossDistribution
 
 #: δ below which a numerical pair may have fewer digits than a Rényi curve.
@@ -149,7 +149,7 @@ def _largest_epsilon(gain: Callable[[float], float], delta: float, start: float,
     turn = bracket(kept, start, falling=(0.0,), rising=geometric(start, rising, LARGEST_EPSILON))
     if turn.holds is None:
         return LARGEST_EPSILON
-    return narrowed(kept, turn, within(close, absolute=1e-12)).fails or 0.0
+    return narrow(kept, turn, within(close, absolute=1e-12)).fails or 0.0
 
 
 def open_failure(one_run: Guarantee, distribution: CountDistribution) -> float:

@@ -42,19 +42,19 @@ def percent_up(probability: float) -> str:
 
 def short_up(value: float, digits: int = 6) -> str:
     """A small probability as it was given; with more digits than these, rounded up."""
-    return _short(value, digits, ROUND_CEILING)
+    return _rounded_short(value, digits, ROUND_CEILING)
 
 
 def short_down(value: float, digits: int = 6) -> str:
     """A number with at most these digits, rounded down."""
-    return _short(value, digits, ROUND_FLOOR)
+    return _rounded_short(value, digits, ROUND_FLOOR)
 
 
-def _short(value: float, digits: int, rounding: str) -> str:
+def _rounded_short(value: float, digits: int, rounding: str) -> str:
     return f"{float(Context(prec=digits, rounding=rounding).plus(Decimal(repr(float(value))))):.{digits}g}"
 
 
-def plain(value: float) -> float | None:
+def json_number(value: float) -> float | None:
     """A number for JSON, which has no infinity: None in its place."""
     return float(value) if math.isfinite(value) else None
 

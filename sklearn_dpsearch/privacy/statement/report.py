@@ -63,10 +63,10 @@ def svg_picture(curve: Curve) -> str:
 def as_deployment(content: Content) -> str:
     """The statement as an entry of the registry of deployments."""
     answers = _registry_answers(content)
-    return "".join(_filled(field, answers) for field in template("deployment.yaml").splitlines())
+    return "".join(_fill_registry_line(field, answers) for field in template("deployment.yaml").splitlines())
 
 
-def _filled(field: str, answers: Mapping[str, Any]) -> str:
+def _fill_registry_line(field: str, answers: Mapping[str, Any]) -> str:
     """Line of the template with its answer; without one the question behind it, or nothing."""
     line, _, question = field.partition(" # ")
     try:
@@ -89,28 +89,28 @@ def _registry_answers(content: Content) -> dict[str, Any]:
         "date": content.date,
         "slug": "-".join(slug.split()),
         "product": "Machine learning model" if "Model" in facts else "Summary statistics",
-        "description": _joined(sections["release"].rows) or content.title,
+        "description": _rows_as_text(sections["release"].rows) or content.title,
         "variant": "Pure DP" if content.delta == 0 else "Approximate DP",
         "releases": "Many releases" if content.of_a_ledger else "One release",
-        "unit": _joined(sections["unit"].rows[1:]),
-        "parameters": _joined(sections["parameters"].rows),
-        "versions": _joined(sections["versions"].rows[1:]),
+        "unit": _rows_as_text(sections["unit"].rows[1:]),
+        "parameters": _rows_as_text(sections["parameters"].rows),
+        "versions": _rows_as_text(sections["versions"].rows[1:]),
         "parts": "".join(parts),
     }
     return {
-        **_quoted(texts),
-        "said": _quoted({key: " ".join(one.sentences) for key, one in sections.items()}),
-        "facts": _quoted(facts),
-        "about": _quoted(about),
+        **_escape_for_json(texts),
+        "said": _escape_for_json({key: " ".join(one.sentences) for key, one in sections.items()}),
+        "facts": _escape_for_json(facts),
+        "about": _escape_for_json(about),
         "numbers": {name: re.sub(r"^(\d+)e", r"\1.0e", json.dumps(value)) for name, value in numbers.items()},
     }  # YAML 1.1 reads 1e-06 as a text
 
 
-def _joined(rows: Sequence[Sequence[str]]) -> str:
+def _rows_as_text(rows: Sequence[Sequence[str]]) -> str:
     return "; ".join(f"{name}: {text}" for name, text, *_ in rows)
 
 
-def _quoted(texts: Mapping[str, str]) -> dict[str, str]:
+def _escape_for_json(texts: Mapping[str, str]) -> dict[str, str]:
     return {name: json.dumps(text, ensure_ascii=False)[1:-1] for name, text in texts.items()}
 
 
@@ -123,7 +123,10 @@ def as_markdown(content: Content) -> str:
     parts = [f"# {_escaped(content.title)}", _escaped(content.date)]
     for section in content.sections:
         mark, gap = ("* ", "\n") if section.listed else ("", "\n\n")
-        parts += [f"## {_escaped(section.title)}", gap.join(mark + _escaped(text) for text in section.sentences)]
+        parts += [
+            f"## {_escaped(section.title)}",
+            gap.join(mark + _escaped(text) for text in section.sentences),
+        ]
         if section.rows:
             lines = ["| " + " | ".join(map(_escaped, row)) + " |" for row in (section.columns, *section.rows)]
             parts.append("\n".join([lines[0], "|" + " --- |" * len(section.columns), *lines[1:]]))

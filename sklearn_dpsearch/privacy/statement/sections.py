@@ -56,22 +56,22 @@ WITHOUT_A_CHOICE = {
 Stated: TypeAlias = Any
 
 
-def searches(guarantee: Guarantee) -> list[SmallestOf]:
+def searches_inside(guarantee: Guarantee) -> list[SmallestOf]:
     """The searches inside a guarantee, which have several bounds."""
     if isinstance(guarantee, SmallestOf):
         return [guarantee]
     if isinstance(guarantee, OfGroup):
-        return searches(guarantee.one_record)
-    return [found for part in getattr(guarantee, "parts", ()) for found in searches(part)]
+        return searches_inside(guarantee.one_record)
+    return [found for part in getattr(guarantee, "parts", ()) for found in searches_inside(part)]
 
 
-def theorem(guarantees: Iterable[Guarantee], delta: float) -> str:
+def tightest_theorem(guarantees: Iterable[Guarantee], delta: float) -> str:
     """Name of the bound that gives ε of the first search inside; "composition" where there is none."""
-    found = [search for guarantee in guarantees for search in searches(guarantee)]
+    found = [search for guarantee in guarantees for search in searches_inside(guarantee)]
     return found[0].tightest(delta) if found else COMPOSITION
 
 
-def source(name: str) -> str:
+def source_of_bound(name: str) -> str:
     """Source and proof of the bound of this name."""
     return next((text for start, text in SOURCES.items() if name.startswith(start)), OTHERWISE)
 
@@ -82,31 +82,31 @@ def content_of(spent: Stated, about: Mapping[str, str], date: Date | str) -> Con
     used = versions() if spent.release is None else spent.release.versions
     trusted, rests_on = SENTENCES["trust"]["central"], spent.assumptions or ("None is stated.",)
     sections = (
-        Section("summary", "In short", tuple(_summary(spent))),
-        _table("release", "What was released", _released(spent)),
-        _table("unit", "Whose privacy", _unit(spent)),
-        _parameters(spent),
-        _risk(spent),
-        _composition(spent),
-        _accounting(spent),
-        Section("tuning", "Is tuning included?", tuple(_tuning(spent))),
-        Section("not_protected", "What is not protected", tuple(_not_protected(spent)), listed=True),
+        Section("summary", "In short", tuple(_summary_sentences(spent))),
+        _fact_table("release", "What was released", _release_facts(spent)),
+        _fact_table("unit", "Whose privacy", _unit_facts(spent)),
+        _parameters_section(spent),
+        _risk_section(spent),
+        _composition_section(spent),
+        _accounting_section(spent),
+        Section("tuning", "Is tuning included?", tuple(_tuning_sentences(spent))),
+        Section("not_protected", "What is not protected", tuple(_unprotected_sentences(spent)), listed=True),
         Section("trust", "Who is trusted", trusted, listed=True),
-        Section("randomness", "Where the randomness comes from", _randomness(spent), listed=True),
+        Section("randomness", "Where the randomness comes from", _randomness_sentences(spent), listed=True),
         Section("assumptions", "What the statement rests on", rests_on, listed=True),
-        _table("curator", "What only the curator can say", _from_curator(about)),
-        _table("versions", "Versions and date", (("Date of this statement", date), *used)),
+        _fact_table("curator", "What only the curator can say", _curator_facts(about)),
+        _fact_table("versions", "Versions and date", (("Date of this statement", date), *used)),
     )
     numbers = {"epsilon": float(up(spent.epsilon)), "delta": spent.delta, "of_a_ledger": spent.budget is not None}
     return Content(clean(f"Privacy statement{made_by}"), clean(date), sections, **numbers)
 
 
-def _table(key: str, title: str, rows: Iterable[tuple[object, ...]]) -> Section:
+def _fact_table(key: str, title: str, rows: Iterable[tuple[object, ...]]) -> Section:
     """Section with a table of facts."""
     return Section(key, title, columns=FACTS, rows=tuple(tuple(map(str, row)) for row in rows))
 
 
-def _words(spent: Stated) -> dict[str, Any]:
+def _common_words(spent: Stated) -> dict[str, Any]:
     """Words that several sections fill into their sentences."""
     questions = SENTENCES["relation"][spent.neighboring]["question"]
     return {
@@ -116,11 +116,11 @@ def _words(spent: Stated) -> dict[str, Any]:
     }
 
 
-def _summary(spent: Stated) -> Iterator[str]:
+def _summary_sentences(spent: Stated) -> Iterator[str]:
     said = SENTENCES["summary"]
     if spent.release is not None and spent.release.seeded:
         yield from SENTENCES["randomness"]["seed"]
-    yield said["nothing"] if math.isinf(spent.epsilon) else said["promised"].format(**_words(spent))
+    yield said["nothing"] if math.isinf(spent.epsilon) else said["promised"].format(**_common_words(spent))
     yield from budget_in_words(spent)
     yield risk_in_words(spent)
     if spent.release is not None and spent.release.columns:
@@ -141,10 +141,10 @@ def budget_in_words(spent: Stated) -> tuple[str, ...]:
 def risk_in_words(spent: Stated) -> str:
     """The risk in one number, from the whole privacy profile: the only such number that is printed anywhere."""
     advantage = hundredths_up(spent._total._trade_off.advantage())
-    return str(SENTENCES["summary"]["risk"].format(**_words(spent), advantage=advantage))
+    return str(SENTENCES["summary"]["risk"].format(**_common_words(spent), advantage=advantage))
 
 
-def _released(spent: Stated) -> Iterator[tuple[str, str]]:
+def _release_facts(spent: Stated) -> Iterator[tuple[str, str]]:
     if (told := spent.release) is not None:
         yield "Made by", told.made_by
         yield "Model", told.model
@@ -156,38 +156,38 @@ def _released(spent: Stated) -> Iterator[tuple[str, str]]:
     yield from ((f"Part {number}", one.name) for number, one in enumerate(spent.components, 1))
 
 
-def _unit(spent: Stated) -> Iterator[tuple[str, str]]:
+def _unit_facts(spent: Stated) -> Iterator[tuple[str, str]]:
     relation, n = SENTENCES["relation"][spent.neighboring], _public_number(spent)
     neighbours = relation["neighbours"][PERSON if spent.unit == PERSON else "record"]
-    number = "public" if _is_public(spent) else "private"
+    number = "public" if _is_number_public(spent) else "private"
     yield "Unit of privacy", spent.unit
     yield "Neighbouring relation", relation["name"]
     yield "In words", neighbours.format(one="one record" if spent.unit == "record" else f"up to {spent.unit}")
-    yield f"Number of {_words(spent)['units']}", number if n is None else f"{number}: {n:,}"
+    yield f"Number of {_common_words(spent)['units']}", number if n is None else f"{number}: {n:,}"
 
 
 def _public_number(spent: Stated) -> int | None:
     """Number of records, or of persons, where it is public and known."""
-    return spent.release.n_samples if _is_public(spent) and spent.release is not None else None
+    return spent.release.n_samples if _is_number_public(spent) and spent.release is not None else None
 
 
-def _is_public(spent: Stated) -> bool:
+def _is_number_public(spent: Stated) -> bool:
     """Return whether neighbours have the same number of records."""
     return bool(spent.neighboring != "add_remove")
 
 
-def _parameters(spent: Stated) -> Section:
+def _parameters_section(spent: Stated) -> Section:
     said, n, pure = SENTENCES["parameters"], _public_number(spent), spent.guarantee.pure_epsilon is not None
     deltas = sorted({*DELTAS, *((0.0,) if pure else ()), spent.delta}, reverse=True)
     beside = "" if n is None else f": here {short_down(1 / n, 3)}, as they are {n:,}"
-    sentences = said["stated"].format(**_words(spent), beside=beside), said["rounding"]
+    sentences = said["stated"].format(**_common_words(spent), beside=beside), said["rounding"]
     marks = ((delta, "stated" if delta == spent.delta else "") for delta in deltas)
     rows = tuple((short_up(delta), up(spent.guarantee.epsilon_at(delta)), mark) for delta, mark in marks)
     columns = ("δ", "ε at most", "note")
     return Section("parameters", "Privacy parameters and profile", sentences, columns=columns, rows=rows)
 
 
-def _risk(spent: Stated) -> Section:
+def _risk_section(spent: Stated) -> Section:
     curve, said, relation = spent._total._trade_off, SENTENCES["risk"], SENTENCES["relation"][spent.neighboring]
     found = guessed = curve.true_positive_rate  # the bound is the same: docs/theory/risk.md
     bounds = (
@@ -196,32 +196,32 @@ def _risk(spent: Stated) -> Section:
         *((said["guessed"].format(prior=100 * prior), guessed(prior)) for prior in PRIORS),
         (relation["even"], curve.right_guess(0.5)),
     )
-    sentences = said["attack"].format(**_words(spent)), said["every_attack"]
+    sentences = said["attack"].format(**_common_words(spent)), said["every_attack"]
     rows = tuple((name, percent_up(bound)) for name, bound in bounds)
     columns = ("an attack …", "at most")
     return Section("risk", "What attacks can do", sentences, columns=columns, rows=rows, curve=Curve.of(curve))
 
 
-def _composition(spent: Stated) -> Section:
+def _composition_section(spent: Stated) -> Section:
     parts = [(one.name, one.guarantee, float(one.guarantee.epsilon_at(spent.delta))) for one in spent.components]
     said = SENTENCES["composition"]
-    sentences = [said["total"].format(**_words(spent))]
+    sentences = [said["total"].format(**_common_words(spent))]
     if len(parts) > 1:
         added = up(math.fsum(alone for *_, alone in parts))
         sentences.append(said["added"].format(epsilon=added, delta=short_up(len(parts) * spent.delta)))
-    rows = tuple((name, up(alone), theorem([one], spent.delta), in_words(one)) for name, one, alone in parts)
+    rows = tuple((name, up(alone), tightest_theorem([one], spent.delta), in_words(one)) for name, one, alone in parts)
     columns = ("part", "ε alone", "theorem", "mechanism")
     return Section("composition", "Composition", tuple(sentences), columns=columns, rows=rows)
 
 
-def _accounting(spent: Stated) -> Section:
-    rows = tuple((name, source(name)) for name in dict.fromkeys((spent.bound, COMPOSITION)))
+def _accounting_section(spent: Stated) -> Section:
+    rows = tuple((name, source_of_bound(name)) for name in dict.fromkeys((spent.bound, COMPOSITION)))
     sentences = (SENTENCES["accounting"]["composed" if spent.bound == COMPOSITION else "smallest"],)
     columns = ("bound", "stated and proved in")
     return Section("accounting", "Mechanism and theorem", sentences, columns=columns, rows=rows)
 
 
-def _tuning(spent: Stated) -> Iterator[str]:
+def _tuning_sentences(spent: Stated) -> Iterator[str]:
     said, tuned = SENTENCES["tuning"], spent.bound != COMPOSITION if spent.release is None else spent.release.tuned
     if not tuned:
         yield said["unknown"]
@@ -244,23 +244,23 @@ def _share_of_choice(spent: Stated) -> Iterator[str]:
         yield f"{words_of_it} would take ε = {up(alone)}{taken}."
 
 
-def _not_protected(spent: Stated) -> Iterator[str]:
+def _unprotected_sentences(spent: Stated) -> Iterator[str]:
     said = SENTENCES["not_protected"]
     yield from said["always"]
-    if _is_public(spent):
-        yield said["public_number"].format(**_words(spent))
+    if _is_number_public(spent):
+        yield said["public_number"].format(**_common_words(spent))
     if spent.unit == "record":
         yield said["several_records"]
 
 
-def _randomness(spent: Stated) -> tuple[str, ...]:
+def _randomness_sentences(spent: Stated) -> tuple[str, ...]:
     release, said = spent.release, SENTENCES["randomness"]
     if release is None:
         return tuple(said["unknown"])
     return tuple(said["seed" if release.seeded else "kept_secret" if release.kept else "system"])
 
 
-def _from_curator(about: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _curator_facts(about: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Facts of the curator; a missing field is shown as missing, and an unknown one is an error."""
     asked, known = SENTENCES["curator"]["asked"], SENTENCES["curator"]["asked"] + SENTENCES["curator"]["registry"]
     for name in about:

@@ -22,7 +22,7 @@ def in_words(guarantee: Guarantee) -> str:
     return f"a mechanism with a {type(guarantee).__name__} guarantee" if found is None else found(guarantee)
 
 
-def _all_of(parts: Sequence[Guarantee]) -> str:
+def _parts_in_words(parts: Sequence[Guarantee]) -> str:
     """Parts, equal ones together: at most ``MOST`` different ones."""
     counted = Counter(map(in_words, parts))
     named = [text if number == 1 else f"{number} × ({text})" for text, number in counted.items()]
@@ -30,11 +30,11 @@ def _all_of(parts: Sequence[Guarantee]) -> str:
     return "; ".join(named[:MOST]) + more
 
 
-def _best_of(one: Any) -> str:
+def _best_of_in_words(one: Any) -> str:
     return f"best of K runs, with K drawn from {one.count!r}; each run: {in_words(one.one_run)}"
 
 
-def _subset(one: Any) -> str:
+def _subset_in_words(one: Any) -> str:
     part = "all records" if one.train_on == "all" else "the rest"
     words = (
         f"tuning on a random share of {100 * one.fraction:.4g} % of the records ({in_words(one.tune)}), then a "
@@ -60,17 +60,17 @@ WORDS: dict[str, Callable[[Any], str]] = {
     ),
     "ProfileDP": lambda one: "any mechanism with a known privacy profile",
     "NonPrivate": lambda one: "a mechanism without a guarantee",
-    "Composition": lambda one: f"released together: {_all_of(one.parts)}",
-    "Mixture": lambda one: f"one of these at random: {_all_of(one.parts)}",
-    "Envelope": lambda one: f"one of these, whichever it is: {_all_of(one.parts)}",
+    "Composition": lambda one: f"released together: {_parts_in_words(one.parts)}",
+    "Mixture": lambda one: f"one of these at random: {_parts_in_words(one.parts)}",
+    "Envelope": lambda one: f"one of these, whichever it is: {_parts_in_words(one.parts)}",
     "ChangedRecord": lambda one: f"{in_words(one.presence)}, for a record that is replaced",
     "OfGroup": lambda one: f"{in_words(one.one_record)}, for {one.records} records at once",
-    "BestOf": _best_of,
+    "BestOf": _best_of_in_words,
     "UntilAbove": lambda one: (
         f"runs until a private score reaches the threshold, or with probability {one.stop_probability:.4g} before each "
         f"run; each run: {in_words(one.one_run)}"
     ),
-    "SubsetThenTrain": _subset,
+    "SubsetThenTrain": _subset_in_words,
     "DoublingWalk": lambda one: (
         f"doubling walk of at most {one.max_rounds} rounds, each with ε = {short_up(one.round_epsilon)}"
     ),
