@@ -11,7 +11,7 @@ import numpy as np
 
 from ..privacy._checks import require
 from ..privacy._types import Neighboring
-from .bounds import certified_epsilon, evaluated, largest_provable_epsilon
+from .bounds import certified_epsilon, largest_provable_epsilon, n_counted_runs
 from .distinguishing_events import NOTHING, Counts, Table, choose, counts, tabulate
 
 #: The fewest runs on each data set from which a bound is computed.
@@ -146,9 +146,9 @@ def lower_bound(
     check_levels(delta, confidence)
     rng = np.random.default_rng(0)  # any order that does not depend on the outcomes
     first, second = tabulate(outcomes, others)
-    (choosing, counted), (other_choosing, other_counted) = _halves(first, rng), _halves(second, rng)
+    (choosing, counted), (other_choosing, other_counted) = _split_runs(first, rng), _split_runs(second, rng)
     event = choose(choosing, other_choosing, delta)
-    found = (0, evaluated(len(outcomes)), 0, evaluated(len(others)))
+    found = (0, n_counted_runs(len(outcomes)), 0, n_counted_runs(len(others)))
     if event is not None:
         found = counts(event, counted, other_counted)
     return AuditResult(
@@ -161,10 +161,10 @@ def lower_bound(
     )
 
 
-def _halves(table: Table, rng: np.random.Generator) -> tuple[Table, Table]:
+def _split_runs(table: Table, rng: np.random.Generator) -> tuple[Table, Table]:
     """Draw the runs that choose the event and the runs that are counted, because outcomes may come sorted."""
     order, half = rng.permutation(table.n_rows), table.n_rows // 2
-    return table.rows(order[:half]), table.rows(order[half:])
+    return table.select_rows(order[:half]), table.select_rows(order[half:])
 
 
 def check_runs(n_runs: int) -> None:

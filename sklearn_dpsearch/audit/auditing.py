@@ -25,7 +25,7 @@ from ..search.execution.clusters import Workplace, workplace
 from .audit_result import AuditResult, check_levels, check_runs, lower_bound
 from .distinguishing_events import FAILED, Everything, Statistic, has_failed
 from .neighbours import Dataset, Neighbours, worst_case
-from .stated_guarantees import claim_about, smallest
+from .stated_guarantees import claim_about, smallest_stated_epsilon
 
 Seed = np.random.SeedSequence
 
@@ -148,7 +148,7 @@ def audit(
     found = lower_bound(samples.first, samples.second, delta=claim.delta, confidence=confidence)
     return replace(
         found,
-        stated_epsilon=smallest(claim, samples.spent, pair.steps),
+        stated_epsilon=smallest_stated_epsilon(claim, samples.spent, pair.steps),
         neighboring=pair.neighboring,
         steps=pair.steps,
         notes=notes,
@@ -197,11 +197,11 @@ def fit_many(
 ) -> Samples:
     """``n_runs`` fits on each of the two data sets."""
     data = (pair.X, pair.y, pair.groups), (pair.other_X, pair.other_y, pair.other_groups)
-    seeds = [_seeds(random_state, side, n_runs) for side in (0, 1)]
+    seeds = [_fit_seeds(random_state, side, n_runs) for side in (0, 1)]
     batch = max(1, min(BATCH, -(-n_runs // effective_n_jobs(n_jobs))))
     tasks = [(side, seeds[side][i : i + batch]) for side in (0, 1) for i in range(0, n_runs, batch)]
-    some_fits = partial(_fit_some, estimator, statistic, fit_params)
-    done = in_the_open(partial(_all, some_fits, data, tasks, workplace(n_jobs)), [*data[0], *data[1]])
+    some_fits = partial(_fit_batch, estimator, statistic, fit_params)
+    done = in_the_open(partial(_run_all_fits, some_fits, data, tasks, workplace(n_jobs)), [*data[0], *data[1]])
     outcomes: tuple[list[Any], list[Any]] = [], []
     for (side, _), (found, _, _) in zip(tasks, done):
         outcomes[side].extend(found)
@@ -209,7 +209,7 @@ def fit_many(
     return Samples(*outcomes, spent, next((error for *_, error in done if error), None))
 
 
-def _all(
+def _run_all_fits(
     some_fits: Callable[..., Fitted], data: Any, tasks: Sequence[tuple[int, Sequence[Seed | None]]], there: Workplace
 ) -> list[Fitted]:
     """Outcomes of all tasks, each in a process of its own; all fits of one that ends early have failed."""
@@ -220,7 +220,7 @@ def _all(
     return [done or ([FAILED] * len(some), [], ended) for done, (_, some) in zip(found, tasks)]
 
 
-def _fit_some(
+def _fit_batch(
     estimator: Estimator,
     statistic: Statistic,
     fit_params: Mapping[str, Any],
@@ -234,7 +234,7 @@ def _fit_some(
     spent: list[PrivacySpent] = []
     error: str | None = None
     for seed in seeds:
-        model = fresh(estimator, seed)
+        model = unfitted_copy(estimator, seed)
         reseed(seed)
         try:
             model.fit(X, *([] if y is None else [y]), **params)
@@ -261,7 +261,7 @@ def without_seeds(estimator: Estimator) -> tuple[Any, tuple[str, ...]]:
     return clone(estimator).set_params(**dict.fromkeys(fixed)), notes
 
 
-def fresh(estimator: Estimator, seed: Seed | None) -> Any:
+def unfitted_copy(estimator: Estimator, seed: Seed | None) -> Any:
     """An unfitted copy. With a seed, for tests, its parameters are seeded too."""
     model = clone(estimator)
     if seed is None:
@@ -276,7 +276,7 @@ def statement_of(model: Any) -> list[PrivacySpent]:
     return [spent] if isinstance(spent := getattr(model, "privacy_spent_", None), PrivacySpent) else []
 
 
-def _seeds(random_state: int | None, side: int, n_runs: int) -> Sequence[Seed | None]:
+def _fit_seeds(random_state: int | None, side: int, n_runs: int) -> Sequence[Seed | None]:
     """One seed for each fit, or None for the operating system's entropy."""
     if random_state is None:
         return [None] * n_runs

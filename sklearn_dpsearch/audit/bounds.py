@@ -47,7 +47,7 @@ def certified_epsilon(
     return np.asarray(np.maximum(found, 0.0))
 
 
-def evaluated(n_runs: int) -> int:
+def n_counted_runs(n_runs: int) -> int:
     """Number of counted runs on each data set; the others choose the event."""
     return n_runs - n_runs // 2
 
@@ -74,7 +74,7 @@ def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float 
     >>> [round(largest_provable_epsilon(n), 1) for n in (100, 1000, 10_000)]
     [2.6, 4.9, 7.2]
     """
-    m = evaluated(n_runs)
+    m = n_counted_runs(n_runs)
     return float(certified_epsilon(m, m, 0, m, delta, confidence))
 
 

@@ -71,7 +71,7 @@ class Projection:
     weights: Array
 
     def of(self, table: Table) -> Array:
-        return np.asarray(_standard(table.numbers[self.name], self.centre, self.scale) @ self.weights)
+        return np.asarray(_standardized(table.numbers[self.name], self.centre, self.scale) @ self.weights)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Labels(OutcomeScore):
 
     def of(self, table: Table) -> Array:
         known = dict(self.ratios)
-        return np.array([known.get(label, 0.0) for label in joined(table, self.names)])
+        return np.array([known.get(label, 0.0) for label in joined_labels(table, self.names)])
 
     def described(self, threshold: float, above: bool) -> str:
         chosen = sorted(label for label, ratio in self.ratios if (ratio > threshold) == above)
@@ -105,7 +105,7 @@ class Labels(OutcomeScore):
         return f"{' and '.join(self.names)} in {{{', '.join([*chosen[:SHOWN], *more])}}}"
 
 
-def joined(table: Table, names: tuple[str, ...]) -> list[str]:
+def joined_labels(table: Table, names: tuple[str, ...]) -> list[str]:
     """Labels of several columns as one; a number counts by its value."""
     columns = [
         table.labels[name] if name in table.labels else [f"{row[0]:.12g}" for row in table.numbers[name]]
@@ -140,7 +140,7 @@ class Event:
 
     def happens(self, table: Table) -> npt.NDArray[np.bool_]:
         """True for each run in which the event happened, shape (n,)."""
-        return np.asarray((_filled(self.score.of(table), self.missing) > self.threshold) == self.above)
+        return np.asarray((_fill_missing(self.score.of(table), self.missing) > self.threshold) == self.above)
 
     def __str__(self) -> str:
         note = f" (missing counts as {self.missing})" if np.isinf(self.threshold) else ""
@@ -159,7 +159,7 @@ def choose(first: Table, second: Table, delta: float) -> Event | None:
     """The event with the largest certified ε on these runs; None if all outcomes are the same."""
     best: Rank = (-1.0, -1.0)
     found = None
-    for score in scores(first, second):
+    for score in candidate_scores(first, second):
         for missing in (-np.inf, np.inf):
             value, event = _best_cut(score, first, second, delta, missing)
             if value > best:
@@ -169,23 +169,23 @@ def choose(first: Table, second: Table, delta: float) -> Event | None:
     return found
 
 
-def scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
+def candidate_scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
     """All scores worth a try."""
-    discrete = [*first.labels, *(name for name in first.numbers if _few(first, second, name))]
+    discrete = [*first.labels, *(name for name in first.numbers if _has_few_values(first, second, name))]
     for names in [(name,) for name in discrete] + [tuple(discrete)] * (len(discrete) > 1):
-        yield _labels(first, second, names)
+        yield _label_ratios(first, second, names)
     for name, column in first.numbers.items():
-        for index in _promising(column, second.numbers[name]):
+        for index in _most_different_coordinates(column, second.numbers[name]):
             yield Coordinate(name, int(index), column.shape[1] == 1)
     wide = [name for name, column in first.numbers.items() if column.shape[1] > 1]
     for names in [(name,) for name in wide] + [tuple(first.numbers)] * (len(first.numbers) > 1):
-        yield Direction(tuple(_projection(name, first.numbers[name], second.numbers[name]) for name in names))
+        yield Direction(tuple(_mean_projection(name, first.numbers[name], second.numbers[name]) for name in names))
 
 
 def _best_cut(score: OutcomeScore, first: Table, second: Table, delta: float, missing: float) -> tuple[Rank, Event]:
     """The best threshold of one score, on either side, for either order of the data sets."""
-    ours, theirs = (np.sort(_filled(score.of(table), missing)) for table in (first, second))
-    cuts = _thresholds(np.concatenate([ours, theirs]))
+    ours, theirs = (np.sort(_fill_missing(score.of(table), missing)) for table in (first, second))
+    cuts = _candidate_thresholds(np.concatenate([ours, theirs]))
     over, other = (values.size - np.searchsorted(values, cuts, side="right") for values in (ours, theirs))
     n, m = ours.size, theirs.size
     sides = [(True, True), (False, True), (True, False), (False, False)]  # above the cut?, likelier on the first?
@@ -201,26 +201,26 @@ def _best_cut(score: OutcomeScore, first: Table, second: Table, delta: float, mi
     return max(found, key=lambda ranked: ranked[0])
 
 
-def _thresholds(values: Array) -> Array:
+def _candidate_thresholds(values: Array) -> Array:
     values = np.unique(values)
     if values.size > THRESHOLDS:
         values = values[np.linspace(0, values.size - 1, THRESHOLDS).astype(int)]
     return values
 
 
-def _filled(values: Array, missing: float) -> Array:
+def _fill_missing(values: Array, missing: float) -> Array:
     return np.where(np.isnan(values), missing, values)
 
 
-def _promising(first: Array, second: Array) -> npt.NDArray[np.int64]:
+def _most_different_coordinates(first: Array, second: Array) -> npt.NDArray[np.int64]:
     """The coordinates whose means are furthest apart, or all of them if there are few."""
     if first.shape[1] <= COORDINATES:
         return np.arange(first.shape[1])
-    weights = _projection("", first, second).weights
+    weights = _mean_projection("", first, second).weights
     return np.argsort(-np.abs(weights))[:COORDINATES]
 
 
-def _projection(name: str, first: Array, second: Array) -> Projection:
+def _mean_projection(name: str, first: Array, second: Array) -> Projection:
     """Weights are differences of standardised means, times the inverse covariance where that is small enough."""
     both = np.concatenate([first, second])
     finite = np.where(np.isfinite(both), both, np.nan)
@@ -228,7 +228,7 @@ def _projection(name: str, first: Array, second: Array) -> Projection:
     centre, scale = np.zeros(both.shape[1]), np.ones(both.shape[1])
     centre[known] = np.nanmedian(finite[:, known], axis=0)
     scale[known] = np.maximum(np.nanstd(finite[:, known], axis=0), 1e-300)
-    ours, theirs = (_standard(column, centre, scale) for column in (first, second))
+    ours, theirs = (_standardized(column, centre, scale) for column in (first, second))
     gap = ours.mean(axis=0) - theirs.mean(axis=0)
     residuals = np.concatenate([ours - ours.mean(axis=0), theirs - theirs.mean(axis=0)])
     if gap.size > COORDINATES:
@@ -237,20 +237,20 @@ def _projection(name: str, first: Array, second: Array) -> Projection:
     return Projection(name, centre, scale, np.linalg.solve(covariance, gap))
 
 
-def _standard(column: Array, centre: Array, scale: Array) -> Array:
+def _standardized(column: Array, centre: Array, scale: Array) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         values = (column - centre) / scale
     return np.asarray(np.clip(np.where(np.isnan(values), 0.0, values), -1e6, 1e6))
 
 
-def _few(first: Table, second: Table, name: str) -> bool:
+def _has_few_values(first: Table, second: Table, name: str) -> bool:
     column, other = first.numbers[name], second.numbers[name]
     return column.shape[1] == 1 and np.unique(np.concatenate([column, other])).size <= FEW
 
 
-def _labels(first: Table, second: Table, names: tuple[str, ...]) -> Labels:
+def _label_ratios(first: Table, second: Table, names: tuple[str, ...]) -> Labels:
     """Log-ratios of the smoothed frequencies."""
-    ours, theirs = Counter(joined(first, names)), Counter(joined(second, names))
+    ours, theirs = Counter(joined_labels(first, names)), Counter(joined_labels(second, names))
     n, m = sum(ours.values()), sum(theirs.values())
 
     def ratio(label: str) -> float:
@@ -293,38 +293,38 @@ class Everything:
     canary: Any
 
     def __call__(self, model: Any) -> dict[str, Any]:
-        found = dict(_fitted("", model, 0))
+        found = dict(_fitted_attributes("", model, 0))
         for name in ANSWERS:
             with contextlib.suppress(Exception):  # a model that cannot answer is read by its parameters alone
-                found.update(_read(f"{name}(canary)", getattr(model, name)(self.canary)))
+                found.update(_outcome_entries(f"{name}(canary)", getattr(model, name)(self.canary)))
         return found
 
 
-def _fitted(prefix: str, model: object, depth: int) -> Iterator[tuple[str, Any]]:
+def _fitted_attributes(prefix: str, model: object, depth: int) -> Iterator[tuple[str, Any]]:
     """Names and values of fitted attributes: numbers, texts, parameters; also of inner models."""
     for name, value in sorted(getattr(model, "__dict__", {}).items()):
         if not name.endswith("_") or name.startswith("_") or name == "privacy_spent_":
             continue
-        yield from _read(f"{prefix}{name}", value)
+        yield from _outcome_entries(f"{prefix}{name}", value)
         if depth < 3 and hasattr(value, "fit"):
-            yield from _fitted(f"{prefix}{name}.", value, depth + 1)
+            yield from _fitted_attributes(f"{prefix}{name}.", value, depth + 1)
     if depth < 3:
         for name, step in (entry[:2] for entry in getattr(model, "steps", ())):
-            yield from _fitted(f"{prefix}{name}.", step, depth + 1)
+            yield from _fitted_attributes(f"{prefix}{name}.", step, depth + 1)
 
 
-def _read(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _outcome_entries(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """A value as entries of an outcome, without all that is neither number nor text."""
     if isinstance(value, (bool, np.bool_, str)):
         yield name, str(value)
     elif isinstance(value, Mapping):
         for key, entry in value.items():
             if isinstance(key, str) and not isinstance(entry, Mapping):
-                yield from _read(f"{name}[{key}]", entry)
+                yield from _outcome_entries(f"{name}[{key}]", entry)
     elif callable(getattr(value, "parameters", None)):  # a torch module
         with contextlib.suppress(Exception):
             flat = [weights.detach().cpu().numpy().ravel() for weights in value.parameters()]
-            yield from _read(name, np.concatenate(flat))
+            yield from _outcome_entries(name, np.concatenate(flat))
     else:
         with contextlib.suppress(Exception):
             array = np.asarray(value.toarray() if issparse(value) else value)
@@ -354,7 +354,7 @@ class Table:
     numbers: Mapping[str, Array]
     labels: Mapping[str, npt.NDArray[np.str_]]
 
-    def rows(self, chosen: npt.NDArray[np.int64]) -> Table:
+    def select_rows(self, chosen: npt.NDArray[np.int64]) -> Table:
         """Some of the rows."""
         return Table(
             len(chosen),
@@ -365,20 +365,20 @@ class Table:
 
 def tabulate(outcomes: Sequence[Any], others: Sequence[Any]) -> tuple[Table, Table]:
     """Tables of both samples with the same columns; columns that never vary are left out."""
-    rows = [_entries(outcome) for outcome in [*outcomes, *others]]
+    rows = [_named_entries(outcome) for outcome in [*outcomes, *others]]
     numbers: dict[str, Array] = {}
     labels: dict[str, npt.NDArray[np.str_]] = {}
     for name in sorted({name for row in rows for name in row}):
         values = [row.get(name) for row in rows]
         if all(map(_is_number, values)):
-            column = _stacked(values)
+            column = _stacked_with_nan(values)
             numbers |= {name: column} if _varies(column) else {}
         else:
             texts = np.array([MISSING if value is None else repr(value) for value in values])
             labels |= {name: texts} if np.any(texts != texts[0]) else {}
     both = Table(len(rows), numbers, labels)
     first, second = np.arange(len(outcomes)), np.arange(len(outcomes), len(rows))
-    return both.rows(first), both.rows(second)
+    return both.select_rows(first), both.select_rows(second)
 
 
 def has_failed(outcome: object) -> bool:
@@ -386,7 +386,7 @@ def has_failed(outcome: object) -> bool:
     return isinstance(outcome, Mapping) and outcome.get("failed") is True
 
 
-def _entries(outcome: Any) -> Mapping[str, Any]:
+def _named_entries(outcome: Any) -> Mapping[str, Any]:
     return outcome if isinstance(outcome, Mapping) else {"outcome": outcome}
 
 
@@ -397,7 +397,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, Number) and not isinstance(value, (bool, np.bool_, complex))
 
 
-def _stacked(values: Sequence[Any]) -> Array:
+def _stacked_with_nan(values: Sequence[Any]) -> Array:
     """Rows of equal length: shorter ones and missing ones are filled with NaN."""
     flat = [np.array([]) if value is None else np.asarray(value, dtype=float).ravel() for value in values]
     filled = np.full((len(flat), max(numbers.size for numbers in flat)), np.nan)

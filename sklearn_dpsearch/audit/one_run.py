@@ -22,9 +22,9 @@ from ..privacy._types import Array, Neighboring
 from ..privacy.spent import PrivacySpent
 from ..search._rehearsal import in_the_open
 from .audit_result import LowerBound, check_levels
-from .auditing import fresh, statement_of, without_seeds
+from .auditing import statement_of, unfitted_copy, without_seeds
 from .right_guesses import Guesses
-from .stated_guarantees import claim_about, smallest, stated_curve
+from .stated_guarantees import claim_about, smallest_stated_epsilon, stated_curve
 
 #: Fitted model, canaries, their targets ↦ one number for each canary; the larger, the likelier it was a record.
 CanaryScore = Callable[[Any, Array, Array | None], Any]
@@ -194,13 +194,13 @@ def audit_one_run(
     for seed in np.random.SeedSequence(random_state).spawn(n_fits):
         joins = np.random.default_rng(seed.spawn(1)[0]).random(len(canaries)) < 0.5
         data = _with_canaries(X, y, canaries, targets, other_targets, joins, left_out=relation == "add_remove")
-        work = partial(_fitted, estimator, *data, params, None if random_state is None else seed)
+        work = partial(_fit_with_seed, estimator, *data, params, None if random_state is None else seed)
         model = in_the_open(work, [one for one in data if one is not None])
         coins.append(joins)
-        scores.append(_scores(model, canaries, targets, score))
+        scores.append(_canary_scores(model, canaries, targets, score))
         spent += statement_of(model)
     steps = 2 if relation == "zero_out" and not absent else 1
-    tests = _guesses(np.array(coins), np.array(scores))
+    tests = _guess_coins(np.array(coins), np.array(scores))
     level = (1.0 - confidence) / len(tests)
     epsilons = [guesses.epsilon(claim.delta, level) for guesses in tests]
     curve = stated_curve(claim, spent, steps)
@@ -213,7 +213,7 @@ def audit_one_run(
         n_canaries=best.n_canaries,
         n_guesses=best.n_guesses,
         n_right=best.n_right,
-        stated_epsilon=smallest(claim, spent, steps),
+        stated_epsilon=smallest_stated_epsilon(claim, spent, steps),
         ratio_lower=None if ratios is None else max(ratios),
         neighboring=relation,
         steps=steps,
@@ -221,7 +221,7 @@ def audit_one_run(
     )
 
 
-def _guesses(coins: Array, scores: Array) -> list[Guesses]:
+def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
     """Guesses about each share of the canaries: those with the largest scores joined, those with the smallest not."""
     fits, m = coins.shape
     order, found = np.argsort(scores, axis=1, kind="stable"), []
@@ -250,13 +250,13 @@ def _with_canaries(
     return records, None if y is None else np.concatenate([np.asarray(y), named])
 
 
-def _fitted(estimator: Any, X: Array, y: Array | None, params: Mapping[str, Any], seed: Any) -> Any:
-    model = fresh(estimator, seed)
+def _fit_with_seed(estimator: Any, X: Array, y: Array | None, params: Mapping[str, Any], seed: Any) -> Any:
+    model = unfitted_copy(estimator, seed)
     reseed(seed)
     return model.fit(X, *([] if y is None else [y]), **params)
 
 
-def _scores(model: Any, canaries: Array, targets: Array | None, score: CanaryScore | None) -> Array:
+def _canary_scores(model: Any, canaries: Array, targets: Array | None, score: CanaryScore | None) -> Array:
     found = np.asarray((score or target_score)(model, canaries, targets), float)
     if found.shape != (len(canaries),):
         raise ValueError(

@@ -152,17 +152,17 @@ def replay(
         return noisy if alike else add_noise(sums)
 
     with listening(record):
-        one = _fitted(estimator, X, y, groups)
+        one = _fit_for_replay(estimator, X, y, groups)
     if not recorded:
         raise PrivacyError(
             f"Found no sum that {type(estimator).__name__} releases in this process; boosting, nets, searches over "
             "them, or schema_report are needed. audit and audit_one_run take all estimators."
         )
     with listening(answer):
-        other = _fitted(estimator, *neighbour, neighbour_groups)
+        other = _fit_for_replay(estimator, *neighbour, neighbour_groups)
     for name, _, squared, _ in recorded[len(found) :]:
         found.append(ReplayedRelease(name=name, squared_distance=None, squared_sensitivity=squared))
-    mine, theirs = _derived(one), _derived(other)
+    mine, theirs = _attribute_hashes(one), _attribute_hashes(other)
     names = dict.fromkeys([*mine, *theirs])
     return ReplayResult(
         releases=tuple(found), different=tuple(name for name in names if mine.get(name) != theirs.get(name))
@@ -185,7 +185,7 @@ def _squared_norm(moved: Sums, norm: int) -> int | float:
     return sum(whole) ** 2 if norm == 1 else sum(value**2 for value in whole)
 
 
-def _fitted(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
+def _fit_for_replay(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
     if not hasattr(estimator, "fit"):
         return estimator(X, y)
     model = copy.copy(estimator)  # a public start would not stay fitted in a clone
@@ -196,28 +196,28 @@ def _fitted(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
     return model.fit(X, y) if groups is None else model.fit(X, y, groups=groups)
 
 
-def _derived(found: Any) -> dict[str, str]:
+def _attribute_hashes(found: Any) -> dict[str, str]:
     """Hash of each attribute that follows from the records, by name; what a fit costs does not."""
     stated, pickled = {}, vars(found)
     if hasattr(found, "get_params"):
         stated, pickled = found.get_params(deep=False), found.__getstate__()
     return {
-        name: joblib.hash(_in_numbers(value))
+        name: joblib.hash(_as_arrays(value))
         for name, value in vars(found).items()
         if name not in (*stated, "privacy_spent_") and (name in pickled or not name.startswith("_"))
     }
 
 
-def _in_numbers(found: Any) -> Any:
+def _as_arrays(found: Any) -> Any:
     """Numbers of an object in arrays: pickles of equal tensors differ."""
     if hasattr(found, "state_dict"):
-        return _in_numbers(found.state_dict())
+        return _as_arrays(found.state_dict())
     if hasattr(found, "numpy"):
         return found.numpy(force=True)
     if isinstance(found, Mapping):
-        return {name: _in_numbers(value) for name, value in found.items()}
+        return {name: _as_arrays(value) for name, value in found.items()}
     if isinstance(found, (list, tuple)):
-        return [_in_numbers(value) for value in found]
+        return [_as_arrays(value) for value in found]
     if hasattr(found, "get_params"):
-        return _derived(found)
+        return _attribute_hashes(found)
     return found

@@ -90,7 +90,7 @@ class Guesses:
         def holds(epsilon: float) -> bool:
             return not self.refute(ClaimedCurve(np.array([epsilon]), np.array([delta])), level)
 
-        return 0.0 if holds(0.0) else _refuted(narrow(holds, Turn(0.0, LARGEST), within(EXACTLY, EXACTLY**2)))
+        return 0.0 if holds(0.0) else _largest_refuted(narrow(holds, Turn(0.0, LARGEST), within(EXACTLY, EXACTLY**2)))
 
     def ratio(self, curve: ClaimedCurve, level: float) -> float:
         """The largest factor for which ``curve`` times the factor is refuted, rounded down; 1 or more refutes it."""
@@ -99,10 +99,10 @@ class Guesses:
             return not self.refute(curve.times(ratio), level)
 
         turn = bracket(holds, 1.0, geometric(1.0, 0.5, 1e-3), geometric(1.0, 2.0, 2.0**20))
-        return _refuted(narrow(holds, turn, within(EXACTLY)))
+        return _largest_refuted(narrow(holds, turn, within(EXACTLY)))
 
 
-def _refuted(turn: Turn) -> float:
+def _largest_refuted(turn: Turn) -> float:
     return turn.fails or 0.0
 
 

@@ -98,10 +98,10 @@ def columns_of(X: Any, wanted: Sequence[str], exact: Collection[str] = ()) -> Ma
     """
     names = names_of(X)
     if names is None:
-        return dict(zip(wanted, map(_of_numpy, _of_array(X, wanted).T)))
+        return dict(zip(wanted, map(_read_numpy, _check_array(X, wanted).T)))
     if told := not_once(names, wanted):
         raise ValueError(told)
-    return {name: read_column(_column(X, names.index(name)), name in exact) for name in wanted}
+    return {name: read_column(_column_at(X, names.index(name)), name in exact) for name in wanted}
 
 
 def read_column(column: Any, exact: bool = False) -> Given:
@@ -136,7 +136,7 @@ def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
         return X
     names = names_of(X) or []
     labels = X.columns if type(X) is pd.DataFrame else names
-    values = [read_column(_column(X, place), name in exact).values for place, name in enumerate(names)]
+    values = [read_column(_column_at(X, place), name in exact).values for place, name in enumerate(names)]
     index = X.index if type(X) is pd.DataFrame else None
     columns = {place: pd.Series(one, index, one.dtype, copy=False) for place, one in enumerate(values)}
     found = pd.DataFrame(columns, index, copy=False)
@@ -147,7 +147,7 @@ def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
 def columns_in(X: Any) -> list[Any]:
     """All columns of a table; another container of NumPy, pandas or polars is one column, and others have none."""
     if is_frame(X):
-        return [_column(X, place) for place in range(len(names_of(X) or ()))]
+        return [_column_at(X, place) for place in range(len(names_of(X) or ()))]
     return [X] if library_of(X) in ("numpy", "pandas", "polars") else []
 
 
@@ -194,12 +194,12 @@ def refused(values: Any, name: str = "X") -> TypeError:
     return TypeError(f"Found {name} of type {kind.__name__}; {NEEDED}.{partitions * of_dask}")
 
 
-def _column(X: Any, place: int) -> Any:
+def _column_at(X: Any, place: int) -> Any:
     library = library_of(X)
     return X.iloc[:, place] if library == "pandas" else X.column(place) if library == "pyarrow" else X[:, place]
 
 
-def _of_array(X: Any, wanted: Sequence[str]) -> NDArray[Any]:
+def _check_array(X: Any, wanted: Sequence[str]) -> NDArray[Any]:
     if library_of(X) not in ("numpy", "builtins"):
         raise refused(X)
     found = X if isinstance(X, np.ndarray) else objects_in(X, "X")
@@ -214,30 +214,30 @@ def _of_array(X: Any, wanted: Sequence[str]) -> NDArray[Any]:
 # --- one column -------------------------------------------------------------------------------------------------------
 
 
-def _of_numpy(column: Any, exact: bool = False) -> Given:
+def _read_numpy(column: Any, exact: bool = False) -> Given:
     kind = column.dtype.kind
     return Given(column, "T" if kind in "UT" else kind)
 
 
-def _of_pandas(column: Any, exact: bool) -> Given:
+def _read_pandas(column: Any, exact: bool) -> Given:
     dtype = column.dtype
     if type(column).__name__ != "Series":
         column = sys.modules["pandas"].Series(column)
     if isinstance(dtype, np.dtype):
-        return _of_numpy(column.to_numpy())
+        return _read_numpy(column.to_numpy())
     if type(dtype).__name__ == "ArrowDtype":
-        return _of_pyarrow(column.array.__arrow_array__(), exact)
+        return _read_pyarrow(column.array.__arrow_array__(), exact)
     kind = getattr(getattr(dtype, "categories", dtype), "dtype", dtype).kind
     if kind in NUMBERS and not (exact and kind != "f"):
         return Given(np.asarray(column.to_numpy(np.float64, na_value=np.nan)), kind)
     if kind == "M" and hasattr(dtype, "tz"):
         return Given(np.asarray(column.dt.tz_convert(None).to_numpy()), kind)
-    values = _objects_of(lambda: column.astype(object), lambda place: column.iloc[place], len(column))
+    values = _readable_objects(lambda: column.astype(object), lambda place: column.iloc[place], len(column))
     values[column.isna().to_numpy(bool)] = np.nan
     return Given(values, "T" if str(dtype).lower().startswith("str") else kind)
 
 
-def _of_polars(column: Any, exact: bool) -> Given:
+def _read_polars(column: Any, exact: bool) -> Given:
     dtype, name = column.dtype, str(column.dtype).partition("(")[0]
     whole = "i" if dtype.is_integer() else "b" if name == "Boolean" else ""
     if whole and exact:
@@ -252,7 +252,7 @@ def _of_polars(column: Any, exact: bool) -> Given:
     return Given(objects(column.to_list()), "T" if name in ("String", "Categorical", "Enum") else "O")
 
 
-def _of_pyarrow(column: Any, exact: bool) -> Given:
+def _read_pyarrow(column: Any, exact: bool) -> Given:
     arrow, dtype = sys.modules["pyarrow"], column.type
     kinds = arrow.types
     inner = dtype.value_type if kinds.is_dictionary(dtype) else dtype
@@ -260,38 +260,38 @@ def _of_pyarrow(column: Any, exact: bool) -> Given:
     if inner is not dtype:
         column = column.cast(inner)
     if whole and exact:
-        return Given(_of_python(column), whole)
+        return Given(_arrow_objects(column), whole)
     if whole or kinds.is_floating(inner) or kinds.is_decimal(inner):
         column = column.cast("uint8") if whole == "b" else column
-        return Given(_to_numpy(column.cast("float64", safe=False)), whole or "f")
+        return Given(_arrow_to_numpy(column.cast("float64", safe=False)), whole or "f")
     if kinds.is_timestamp(inner) or kinds.is_date(inner):
         unit = inner.unit if kinds.is_timestamp(inner) else "s" if kinds.is_date32(inner) else "ms"
-        return Given(_to_numpy(column.cast(arrow.timestamp(unit))), "M")
+        return Given(_arrow_to_numpy(column.cast(arrow.timestamp(unit))), "M")
     text = kinds.is_string(inner) or kinds.is_large_string(inner) or kinds.is_string_view(inner)
-    return Given(_of_python(column), "T" if text else "O")
+    return Given(_arrow_objects(column), "T" if text else "O")
 
 
-def _of_python(column: Any) -> NDArray[np.object_]:
+def _arrow_objects(column: Any) -> NDArray[np.object_]:
     """Python's objects of PyArrow's values."""
-    return _objects_of(column.to_pylist, lambda place: column[place].as_py(), len(column))
+    return _readable_objects(column.to_pylist, lambda place: column[place].as_py(), len(column))
 
 
-def _objects_of(read: Callable[[], Any], read_one: Callable[[int], Any], n: int) -> NDArray[np.object_]:
+def _readable_objects(read: Callable[[], Any], read_one: Callable[[int], Any], n: int) -> NDArray[np.object_]:
     """Python's objects; None for an entry that Python cannot hold: text that is no UTF-8, a duration of 10¹⁰ years."""
     try:
         return objects(read())
     except Exception:  # one record must not make an error
-        return objects([_or_none(read_one, place) for place in range(n)])
+        return objects([_none_if_unreadable(read_one, place) for place in range(n)])
 
 
-def _or_none(read_one: Callable[[int], Any], place: int) -> Any:
+def _none_if_unreadable(read_one: Callable[[int], Any], place: int) -> Any:
     try:
         return read_one(place)
     except Exception:
         return None
 
 
-def _to_numpy(column: Any) -> NDArray[Any]:
+def _arrow_to_numpy(column: Any) -> NDArray[Any]:
     """NumPy's array of an array, or of several that are one."""
     chunks = column.chunks if hasattr(column, "chunks") else [column]
     found = [chunk.to_numpy(zero_copy_only=False) for chunk in chunks]
@@ -299,8 +299,8 @@ def _to_numpy(column: Any) -> NDArray[Any]:
 
 
 READERS: Mapping[str, Callable[[Any, bool], Given]] = {
-    "numpy": _of_numpy,
-    "pandas": _of_pandas,
-    "polars": _of_polars,
-    "pyarrow": _of_pyarrow,
+    "numpy": _read_numpy,
+    "pandas": _read_pandas,
+    "polars": _read_polars,
+    "pyarrow": _read_pyarrow,
 }

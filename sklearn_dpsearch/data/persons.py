@@ -39,7 +39,7 @@ def persons_in(groups: Any, n_samples: int) -> PersonCodes:
             f"({n_samples},). Give the column that names them."
         )
     missing = missing_among(values)
-    known = _equal(values[~missing])
+    known = _codes_of_equal(values[~missing])
     codes = np.empty(n_samples, np.int64)
     codes[~missing] = known
     codes[missing] = np.arange(missing.sum()) + number_of_persons(known)
@@ -97,19 +97,19 @@ def different_names(values: NDArray[Any]) -> list[Any]:
     """Each name once; NAMELESS for all that cannot be looked up."""
     codes: dict[Any, int] = {}
     for one in values.tolist():
-        _code(name_of(one), codes)
+        _code_of_name(name_of(one), codes)
     return list(codes)
 
 
-def _equal(values: NDArray[Any]) -> PersonCodes:
+def _codes_of_equal(values: NDArray[Any]) -> PersonCodes:
     """Codes that are the same for equal values."""
     if values.dtype.kind in "biufmM":
         return np.unique(values, return_inverse=True)[1].astype(np.int64, copy=False)
     codes: dict[Any, int] = {}
-    return np.fromiter((_code(name_of(one), codes) for one in values.tolist()), np.int64, len(values))
+    return np.fromiter((_code_of_name(name_of(one), codes) for one in values.tolist()), np.int64, len(values))
 
 
-def _code(name: Any, codes: dict[Any, int]) -> int:
+def _code_of_name(name: Any, codes: dict[Any, int]) -> int:
     """Code of a name. All names that cannot be looked up are one person, who is protected as a whole."""
     try:
         return codes.setdefault(name, len(codes))

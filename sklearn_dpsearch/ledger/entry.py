@@ -160,7 +160,7 @@ def check_unit(entry: Entry, unit: str) -> None:
         )
 
 
-def in_unit(entry: Entry, unit: str) -> Entry:
+def entry_in_unit(entry: Entry, unit: str) -> Entry:
     """Entry in a ledger of another unit: a person's guarantee covers a record of his that is replaced.
 
     A record that is blanked leaves the person's other records, so blanking all of them is no bound for it. But both
@@ -174,7 +174,7 @@ def in_unit(entry: Entry, unit: str) -> Entry:
 # --- several entries --------------------------------------------------------------------------------------------------
 
 
-def relation_of(entries: Sequence[Entry], fixed: Neighboring | None) -> Neighboring | None:
+def ledger_relation(entries: Sequence[Entry], fixed: Neighboring | None) -> Neighboring | None:
     """The relation of a ledger: its own, or that of its first entry; beside zero_out add_remove means zero_out."""
     if fixed or not entries:
         return fixed
@@ -182,25 +182,25 @@ def relation_of(entries: Sequence[Entry], fixed: Neighboring | None) -> Neighbor
     return "zero_out" if relations[0] == "add_remove" and "zero_out" in relations else relations[0]
 
 
-def total_of(entries: Sequence[Entry], relation: Neighboring | None) -> Guarantee:
+def total_guarantee(entries: Sequence[Entry], relation: Neighboring | None) -> Guarantee:
     """The guarantee of all entries together."""
     if not entries:
         return PureDP(epsilon=0.0, neighboring=relation or "add_remove")
     return compose(*(stated_under(entry.guarantee, relation) for entry in entries))
 
 
-def epsilon_of(entries: Sequence[Entry], relation: Neighboring | None, delta: float) -> float:
+def total_epsilon(entries: Sequence[Entry], relation: Neighboring | None, delta: float) -> float:
     """ε of all entries at δ; if all are pure, at most the sum of their ε as written."""
-    total = total_of(entries, relation)
+    total = total_guarantee(entries, relation)
     found, pure = float(total.epsilon_at(delta)), total.pure_epsilon
     if pure is None or not math.isfinite(pure):
         return found
-    exact = sum((_stated(entry, relation) for entry in entries), Fraction(0))
+    exact = sum((_exact_pure_epsilon(entry, relation) for entry in entries), Fraction(0))
     nearest = float(exact)  # or the next double, if no decimal number of at least this sum is read as it
     return min(found, nearest if as_written(nearest) >= exact else math.nextafter(nearest, math.inf))
 
 
-def _stated(entry: Entry, relation: Neighboring | None) -> Fraction:
+def _exact_pure_epsilon(entry: Entry, relation: Neighboring | None) -> Fraction:
     """ε of a pure entry: the decimal number if its owner declared it, the exact double if it was computed."""
     pure = stated_under(entry.guarantee, relation).pure_epsilon
     assert pure is not None
@@ -214,7 +214,7 @@ def as_written(number: float) -> Fraction:
     return Fraction(text) if len(digits) <= DIGITS else Fraction(number)
 
 
-def left(spent: Guarantee, epsilon: float, delta: float) -> float:
+def epsilon_left(spent: Guarantee, epsilon: float, delta: float) -> float:
     """ε at ``delta`` of the largest Gaussian mechanism that still fits into the budget; of a pure one if δ is 0."""
     if math.isinf(epsilon):
         return math.inf

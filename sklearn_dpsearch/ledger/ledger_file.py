@@ -72,7 +72,7 @@ def read(path: Path) -> Pages:
     PrivacyError
         If there is no ledger, or one that is damaged.
     """
-    with _said(path, "read"):
+    with _translate_os_errors(path, "read"):
         found = path.read_bytes()
     return parse(found, path)
 
@@ -82,21 +82,21 @@ def parse(found: bytes, path: Path) -> Pages:
     *lines, tail = found.split(b"\n")
     bodies, digests = list[bytes](), [""]
     for number, line in enumerate((*lines, tail), start=1):
-        body = _body(line, digests[-1])
+        body = _body_if_unchanged(line, digests[-1])
         if body is None and number <= len(lines):
-            raise _damaged(path, number)
+            raise _damaged_error(path, number)
         if body is not None:
             bodies.append(body)
             digests.append(_digest(body, digests[-1]))
     if not bodies:
-        raise _damaged(path, 1)
+        raise _damaged_error(path, 1)
     open_end = len(bodies) > len(lines)
     end = len(found) if open_end else len(found) - len(tail)
     entered = tuple(one.decode() for one in bodies[1:])
-    return Pages(_header(bodies[0], path), entered, tuple(digests[1:]), end, open_end)
+    return Pages(_read_header(bodies[0], path), entered, tuple(digests[1:]), end, open_end)
 
 
-def _body(line: bytes, before: str) -> bytes | None:
+def _body_if_unchanged(line: bytes, before: str) -> bytes | None:
     """Body of a line without its digest; None if the line or one before it was changed."""
     inside, mark, digest = line.rpartition(MARK)
     body = inside + b"}"
@@ -107,7 +107,7 @@ def _digest(body: bytes, before: str) -> str:
     return hashlib.sha256(before.encode() + body).hexdigest()
 
 
-def _header(body: bytes, path: Path) -> dict[str, Any]:
+def _read_header(body: bytes, path: Path) -> dict[str, Any]:
     header: dict[str, Any] = json.loads(body)
     if header.get("ledger") != VERSION:
         raise PrivacyError(
@@ -117,7 +117,7 @@ def _header(body: bytes, path: Path) -> dict[str, Any]:
     return header
 
 
-def _damaged(path: Path, number: int) -> PrivacyError:
+def _damaged_error(path: Path, number: int) -> PrivacyError:
     return PrivacyError(
         f"Found {str(path)!r}, of which line {number} is not as it was written: changed, moved, behind a line that was "
         "taken out, or of another kind of file. A ledger as it was written is needed, because what a lost entry spent "
@@ -133,7 +133,7 @@ def _damaged(path: Path, number: int) -> PrivacyError:
 def locked(path: Path) -> Iterator[None]:
     """Exclude all other writers of this ledger, in any process."""
     lock = filelock.FileLock(f"{path}{LOCK}", timeout=PATIENCE)
-    with _said(path, "lock"):
+    with _translate_os_errors(path, "lock"):
         os.stat(path.parent)  # a new folder would begin a new ledger, and the old entries be forgotten
         lock.acquire()
     try:
@@ -144,8 +144,8 @@ def locked(path: Path) -> Iterator[None]:
 
 def begin(path: Path, header: dict[str, Any]) -> None:
     """Create a file with a header, as a whole or not at all. Call under the lock."""
-    with _said(path, "begin"):
-        replace_through(path, _line(json.dumps({"ledger": VERSION, **header}), ""), mode=0o666)
+    with _translate_os_errors(path, "begin"):
+        replace_through(path, _line_with_digest(json.dumps({"ledger": VERSION, **header}), ""), mode=0o666)
 
 
 def add(path: Path, pages: Pages, body: str) -> Pages:
@@ -156,8 +156,8 @@ def add(path: Path, pages: Pages, body: str) -> Pages:
     PrivacyError
         If writing fails; the file is unchanged, or has the line, which then counts.
     """
-    line = b"\n" * pages.open_end + _line(body, pages.digest)
-    with _said(path, "write"):
+    line = b"\n" * pages.open_end + _line_with_digest(body, pages.digest)
+    with _translate_os_errors(path, "write"):
         settle(path.parent)  # the file's name has to outlast a power cut too, also if another process began it
         with path.open("r+b", buffering=0) as file:
             descriptor = file.fileno()
@@ -175,7 +175,7 @@ def add(path: Path, pages: Pages, body: str) -> Pages:
     return Pages(pages.header, (*pages.bodies, body), digests, pages.end + len(line))
 
 
-def _line(body: str, before: str) -> bytes:
+def _line_with_digest(body: str, before: str) -> bytes:
     plain = body.encode()
     return plain[:-1] + MARK + _digest(plain, before).encode() + b'"}\n'
 
@@ -204,7 +204,7 @@ NEEDED = (
 
 
 @contextlib.contextmanager
-def _said(path: Path, doing: str) -> Iterator[None]:
+def _translate_os_errors(path: Path, doing: str) -> Iterator[None]:
     """Translate errors of the operating system into errors of the ledger."""
     try:
         yield

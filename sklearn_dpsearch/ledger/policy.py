@@ -17,17 +17,17 @@ from .entry import BY_HAND, Entry
 Policy = Mapping[str, Any]
 
 
-def _number(value: Any) -> bool:
+def _is_nonnegative(value: Any) -> bool:
     return type(value) in (int, float) and value >= 0.0
 
 
 #: Rule ↦ predicate of its values, and their description.
 RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "epsilon": (lambda value: _number(value) and value > 0, "a number above 0"),
-    "delta": (lambda value: _number(value) and value <= 1, "a number from 0 to 1"),
+    "epsilon": (lambda value: _is_nonnegative(value) and value > 0, "a number above 0"),
+    "delta": (lambda value: _is_nonnegative(value) and value <= 1, "a number from 0 to 1"),
     "neighboring": (lambda value: value in NEIGHBORING, f"one of {', '.join(NEIGHBORING)}"),
     "unit": (lambda value: value in ("record", "person"), '"record" or "person"'),
-    "advantage": (lambda value: _number(value) and value <= 1, "a number from 0 to 1"),
+    "advantage": (lambda value: _is_nonnegative(value) and value <= 1, "a number from 0 to 1"),
     "tuning": (lambda value: value == "included", '"included"'),
 }
 
@@ -58,7 +58,7 @@ def budget_under(policy: Policy, **given: Any) -> dict[str, Any]:
         rule, one_kind = policy.get(name, value), name == "neighboring"
         if value is not None and (value != rule if one_kind else value > rule):
             remedy = f"No {'other' if one_kind else 'more'} is allowed."
-            raise PrivacyError(_refused(f"{name} = {value!r} for a new ledger", policy, name, remedy))
+            raise PrivacyError(_refusal(f"{name} = {value!r} for a new ledger", policy, name, remedy))
     return {name: policy.get(name) if value is None else value for name, value in given.items()}
 
 
@@ -67,19 +67,19 @@ def check_entry(policy: Policy, entry: Entry) -> None:
     if policy.get("tuning") == "included" and entry.name == BY_HAND:
         found = f"{entry.title}, which was entered by hand"
         remedy = "Nothing says whether its tuning is in its cost. Fit a search with ledger=, whose cost includes it."
-        raise PrivacyError(_refused(found, policy, "tuning", remedy))
+        raise PrivacyError(_refusal(found, policy, "tuning", remedy))
     if policy.get("unit") == "person" and entry.unit != "person":
         found = f"{entry.title}, whose guarantee is for a {entry.unit}"
         remedy = "Fit with groups=, or enter spent.for_group(k) where no person has more than k records."
-        raise PrivacyError(_refused(found, policy, "unit", remedy))
+        raise PrivacyError(_refusal(found, policy, "unit", remedy))
 
 
 def check_risk(policy: Policy, entry: Entry, total: Guarantee) -> None:
     """Raise if the total with an entry gives attacks more than the policy allows; ε is the budget's business."""
     if "advantage" in policy and (found := total.advantage()) > policy["advantage"]:
         told = f"an advantage of {up(found)} in total with {entry.title}"
-        raise BudgetExceededError(_refused(told, policy, "advantage", "Spend less."))
+        raise BudgetExceededError(_refusal(told, policy, "advantage", "Spend less."))
 
 
-def _refused(found: str, policy: Policy, rule: str, remedy: str) -> str:
+def _refusal(found: str, policy: Policy, rule: str, remedy: str) -> str:
     return f"Found {found}; the ledger's policy has {rule} = {policy[rule]!r}. {remedy} No record was used."

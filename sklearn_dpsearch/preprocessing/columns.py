@@ -287,12 +287,12 @@ class Hashed(OneHot):
                 return self.buckets
             text = str.encode(value if isinstance(value, str) else _text_of(value))
             if text not in known:
-                known[text] = self._hashed(text.decode())
+                known[text] = self._bucket_of_text(text.decode())
             return known[text]
         except Exception:  # pandas' missing value, or no text at all
             return self.buckets
 
-    def _hashed(self, text: str) -> int:
+    def _bucket_of_text(self, text: str) -> int:
         """The bucket of a text; numbers have one text, because one entry of text makes text of a column."""
         return int.from_bytes(hashlib.blake2b(_text_of(text).encode(), digest_size=8).digest(), "big") % self.buckets
 

@@ -98,7 +98,7 @@ class Range(Column):
         return numbers
 
     def encoded(self, values: NDArray[Any], detail: Detail) -> Array:
-        return self._rows(self.numbers(values), detail)
+        return self._encode_numbers(self.numbers(values), detail)
 
     ways_to_misfit = (MISSING, BELOW, ABOVE)
     mean_square, lowest = 1.0 / 3.0, -1.0
@@ -107,16 +107,16 @@ class Range(Column):
         found, (lower, upper) = self.numbers(values), self.ends()
         return np.select([np.isnan(found), found < lower, found > upper], [1, 2, 3], 0)
 
-    def _rows(self, found: Array, detail: Detail) -> Array:
+    def _encode_numbers(self, found: Array, detail: Detail) -> Array:
         """Outputs of numbers; nan is missing."""
         missing = np.isnan(found)
-        unit = self._unit("")
+        unit = self._value_unit("")
         with np.errstate(over="ignore"):  # overflow is far outside the range, and is clipped
             inside = np.where(missing, 0.0, np.clip((self.warped(found) - unit.middle) / unit.half, -1.0, 1.0))
-        columns = [inside[:, np.newaxis], *self._spread(inside * unit.half + unit.middle, missing, detail)]
+        columns = [inside[:, np.newaxis], *self._one_hot_outputs(inside * unit.half + unit.middle, missing, detail)]
         return np.hstack([*columns, missing[:, np.newaxis]] if detail.indicators else columns)
 
-    def _spread(self, warped: Array, missing: NDArray[np.bool_], detail: Detail) -> Iterator[Array]:
+    def _one_hot_outputs(self, warped: Array, missing: NDArray[np.bool_], detail: Detail) -> Iterator[Array]:
         """One-hot outputs of numbers inside the range; all zero where a number is missing."""
         edges = self.edges(detail)
         if len(edges):
@@ -138,7 +138,7 @@ class Range(Column):
         return self.unwarped(np.linspace(lower, upper, int(bins) + 1)[1:-1])
 
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
-        yield self._unit(name)
+        yield self._value_unit(name)
         edges = self.edges(detail)
         if len(edges):
             ends = [self.lower, *map(self.said, edges), self.upper]
@@ -157,7 +157,7 @@ class Range(Column):
         inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * WITHIN
         inside[-1, -1] = ends[-1]
         numbers = self.unwarped(inside.ravel())
-        rows = self._rows(numbers, detail)
+        rows = self._encode_numbers(numbers, detail)
         width, first = rows.shape[1], len(edges) + 2
         rows[:, first:] = 0.0
         yield CurvePoints(name, self.values_of(numbers), rows, np.repeat(np.diff(ends), len(WITHIN)))
@@ -186,10 +186,10 @@ class Range(Column):
     noun: ClassVar[str]
 
     def described(self, bins: int = 0, most: int | None = None) -> str:
-        options = [*self._options(), *([f"{bins} bins"] if bins else [])]
+        options = [*self._options_in_words(), *([f"{bins} bins"] if bins else [])]
         return ", ".join([f"{self.noun} from {self.lower} to {self.upper}", *options])
 
-    def _options(self) -> list[str]:
+    def _options_in_words(self) -> list[str]:
         """Scale and bins that the schema states, in words."""
         scale = ["on a logarithmic scale"] if self.scale == LOG else []
         if isinstance(self.bins, tuple):
@@ -200,7 +200,7 @@ class Range(Column):
         """Both ends as numbers."""
         return self.numbers(np.array([self.lower, self.upper], dtype=object))
 
-    def _unit(self, name: str) -> Unit:
+    def _value_unit(self, name: str) -> Unit:
         lower, upper = (float(end) for end in self.warped(self.ends()))
         return Unit(name, lower / 2 + upper / 2, upper / 2 - lower / 2)
 
@@ -251,8 +251,8 @@ class DateRange(Range):
 
     def numbers(self, values: Any) -> Array:
         if values.dtype.kind == "M":
-            return _days(values)
-        return _days(np.array([_instant(value) for value in values], dtype="datetime64[us]"))
+            return _days_since_1970(values)
+        return _days_since_1970(np.array([_as_instant(value) for value in values], dtype="datetime64[us]"))
 
     def values_of(self, numbers: Array) -> NDArray[Any]:
         return np.asarray((numbers * DAY).astype("datetime64[us]"))
@@ -275,16 +275,16 @@ class DateRange(Range):
         return str(np.datetime64(math.floor(edge), "D"))
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
-        unit = self._unit("")
+        unit = self._value_unit("")
         days = unit.middle + unit.half * rng.uniform(-1.0, 1.0, n)
         return np.asarray(np.floor(days * DAY).astype("datetime64[us]"))
 
 
-def _instant(value: Any) -> np.datetime64:
+def _as_instant(value: Any) -> np.datetime64:
     """A date in NumPy's type; "not a time" for any other value."""
     try:
         if isinstance(value, (str, bytes)):
-            value = _read(value.decode() if isinstance(value, bytes) else value)
+            value = _parse_with_offset(value.decode() if isinstance(value, bytes) else value)
         if isinstance(value, datetime) and value.tzinfo is not None:
             value = value.astimezone(UTC).replace(tzinfo=None)
         return np.datetime64(value, "us")
@@ -292,12 +292,12 @@ def _instant(value: Any) -> np.datetime64:
         return np.datetime64("NaT", "us")
 
 
-def _read(text: str) -> datetime | str:
+def _parse_with_offset(text: str) -> datetime | str:
     """Read a time with an offset, of which NumPy would warn; leave other text to NumPy."""
     time = re.split("[T ]", text.strip(), maxsplit=1)[1:]
     return datetime.fromisoformat(text.strip().upper()) if time and re.search("[zZ+-]", time[0]) else text
 
 
-def _days(values: Any) -> Array:
+def _days_since_1970(values: Any) -> Array:
     micros = values.astype("datetime64[us]")
     return np.where(np.isnat(micros), np.nan, micros.astype(np.int64) / DAY)

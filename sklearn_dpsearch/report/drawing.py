@@ -92,7 +92,7 @@ LOOKS = (
 )
 
 
-def looks() -> Iterator[Look]:
+def cycle_looks() -> Iterator[Look]:
     """Cycle through all styles."""
     return cycle(LOOKS)
 

@@ -60,11 +60,11 @@ class Asked:
     def call(self, budget: Mapping[str, Any]) -> str:
         """Call of the search, as source code."""
         space = repr(self.space) if self.space == "auto" or self.space == {} else "space"
-        arguments = [f"{name}={_written(value)}" for name, value in {**self.given, **budget}.items()]
+        arguments = [f"{name}={_as_source(value)}" for name, value in {**self.given, **budget}.items()]
         return f"{self.make.__name__}({', '.join(['estimator', space, *arguments])})"
 
 
-def _written(value: Any) -> str:
+def _as_source(value: Any) -> str:
     return repr(float(value)) if isinstance(value, np.floating) else repr(value)
 
 
@@ -137,17 +137,18 @@ def plan(
     """
     budget = {"epsilon": epsilon, "delta": delta, **arguments}
     space, grid = param_distributions, param_distributions if param_grid is None else param_grid
-    distributions, fractions, shares = (_several(value) for value in (n_iter, subset_fraction, tuning_share))
+    distributions, fractions, shares = (_as_list(value) for value in (n_iter, subset_fraction, tuning_share))
     plans: dict[str, tuple[Asked, Any, Plan]] = {}
     left_out: dict[str, str] = {}
-    for asked in _asked(space, grid, distributions, fractions, shares):
+    for asked in _requested_searches(space, grid, distributions, fractions, shares):
         try:
-            plans[asked.name] = asked, *planned(asked.search(estimator, budget), n_samples, _guess(asked, plans))
+            search, factor = asked.search(estimator, budget), _first_factor(asked, plans)
+            plans[asked.name] = asked, *planned(search, n_samples, factor)
         except (PrivacyError, ValueError, TypeError) as error:
             left_out[asked.name] = str(error)
     if not plans:
         raise PrivacyError(f"No search can be planned. {next(iter(left_out.values()))}")
-    rows = {name: _row(name, *found, budget) for name, found in plans.items()}
+    rows = {name: _plan_row(name, *found, budget) for name, found in plans.items()}
     if time:
         settings = next(iter(rows.values())).noise
         speaking("plan", True)(Stage(f"timing one training on {n_samples:,} made-up records"))
@@ -166,11 +167,11 @@ def plan(
     )
 
 
-def _several(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _asked(
+def _requested_searches(
     space: Any,
     grid: Any,
     distributions: Sequence[Any],
@@ -194,7 +195,7 @@ def _asked(
     yield Asked(kind=GRID, make=DPGridSearchCV, space=grid, given={})
 
 
-def _guess(asked: Asked, plans: Mapping[str, tuple[Asked, Any, Plan]]) -> float | None:
+def _first_factor(asked: Asked, plans: Mapping[str, tuple[Asked, Any, Plan]]) -> float | None:
     """First guess of the factor: that of the previous row of the kind, or a multiple of a single fit's factor."""
     same = [found.factor for other, _, found in plans.values() if other.kind == asked.kind]
     if same:
@@ -203,7 +204,7 @@ def _guess(asked: Asked, plans: Mapping[str, tuple[Asked, Any, Plan]]) -> float 
     return None if fit is None or fit[-1].factor is None or multiple is None else multiple * fit[-1].factor
 
 
-def _row(name: str, asked: Asked, strategy: Any, plan: Plan, budget: Mapping[str, Any]) -> Row:
+def _plan_row(name: str, asked: Asked, strategy: Any, plan: Plan, budget: Mapping[str, Any]) -> Row:
     delta, distribution = float(budget["delta"] or 0.0), plan.distribution
     return Row(
         search=name,
@@ -329,24 +330,24 @@ class Row:
     seconds: float = math.nan
 
 
-def _noise(row: Row) -> str:
+def _noise_cell(row: Row) -> str:
     return ", ".join(f"{name}={value:.4g}" for name, value in row.noise.items() if isinstance(value, (int, float)))
 
 
-def _number(value: float, digits: int) -> str:
+def _number_cell(value: float, digits: int) -> str:
     return "–" if math.isnan(value) else f"{value:.{digits}f}"
 
 
 #: Heading ↦ content of a cell.
 COLUMNS: dict[str, Callable[[Row], str]] = {
     "search": lambda row: row.search,
-    "quantile of the winner": lambda row: _number(row.quantile, 3),
+    "quantile of the winner": lambda row: _number_cell(row.quantile, 3),
     "one alone": lambda row: f"{100 * row.alone:.0f} %",
-    "ε of a run": lambda row: _number(row.epsilon_run, 3),
-    "ε of the model": lambda row: _number(row.epsilon_final, 3),
-    "noise": _noise,
-    "work": lambda row: _number(row.work, 1),
-    "seconds": lambda row: _number(row.seconds, 0),
+    "ε of a run": lambda row: _number_cell(row.epsilon_run, 3),
+    "ε of the model": lambda row: _number_cell(row.epsilon_final, 3),
+    "noise": _noise_cell,
+    "work": lambda row: _number_cell(row.work, 1),
+    "seconds": lambda row: _number_cell(row.seconds, 0),
 }
 
 

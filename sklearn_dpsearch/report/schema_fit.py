@@ -139,7 +139,7 @@ def schema_report(
     if neighboring != "add_remove":
         check_size_of_delta("delta", delta, max(number_of_persons(persons), 1))
 
-    noise, guarantee = _noise(len(known), epsilon, delta, neighboring)
+    noise, guarantee = _count_noise(len(known), epsilon, delta, neighboring)
     spent = PrivacySpent(
         guarantee=guarantee,
         delta=delta,
@@ -159,17 +159,17 @@ def schema_report(
         cells = (FITS, *column.ways_to_misfit)
         counts = np.bincount(kinds, minlength=len(cells))
         squared = Fraction(2 if neighboring == "replace_one" else 1)  # of one of the columns
-        noisy = dict(zip(cells, release_sum(f"column {name}", counts, squared, partial(_noisy, noise))))
+        noisy = dict(zip(cells, release_sum(f"column {name}", counts, squared, partial(_add_noise, noise))))
         totals.append(max(sum(noisy.values()), 1))
         shares[name] = {cell: min(max(noisy[cell] / totals[-1], 0.0), 1.0) for cell in cells[1:]}
     return SchemaReport(shares=shares, std=noise.std / float(np.median(totals)), privacy_spent_=spent)
 
 
-def _noisy(noise: Noise, counts: NDArray[np.int64]) -> list[int]:
+def _add_noise(noise: Noise, counts: NDArray[np.int64]) -> list[int]:
     return [int(count) + noise.sample() for count in counts]
 
 
-def _noise(columns: int, epsilon: float, delta: float, neighboring: Neighboring) -> tuple[Noise, Guarantee]:
+def _count_noise(columns: int, epsilon: float, delta: float, neighboring: Neighboring) -> tuple[Noise, Guarantee]:
     """Noise of one count, and the guarantee of all counts."""
     moved = (2 if neighboring == "replace_one" else 1) * columns  # counts of one pair of neighbours, each by 1
     sensitivity = Sensitivity(moved, moved, (1,) * moved)

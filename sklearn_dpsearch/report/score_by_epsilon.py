@@ -164,18 +164,18 @@ def needed_epsilon(
     >>> found.epsilon
     1.0
     """
-    name = _target_of(estimator)
+    name = _epsilon_parameter(estimator)
     values = np.sort(np.asarray(epsilons, dtype=float))
     rng = check_random_state(random_state)
     with counted():
         scores = [
-            [_score(clone(estimator).set_params(**{name: float(epsilon)}), split, scoring) for epsilon in values]
+            [_fit_score(clone(estimator).set_params(**{name: float(epsilon)}), split, scoring) for epsilon in values]
             for split in _splits(X_public, y_public, n_samples, n_fits, rng)
         ]
     return NeededEpsilon(epsilons=values, scores=np.transpose(scores), at_least=at_least, n_samples=n_samples)
 
 
-def _target_of(estimator: Any) -> str:
+def _epsilon_parameter(estimator: Any) -> str:
     """Name of the parameter that sets ε."""
     given = estimator.get_params(deep=False)
     for name in ("target_epsilon", "epsilon"):
@@ -197,7 +197,7 @@ def _splits(X: Any, y: Any, n_samples: int, n_fits: int, rng: np.random.RandomSt
         yield _safe_indexing(X, drawn), _safe_indexing(X, test), labels[drawn], labels[test]
 
 
-def _score(model: Any, split: tuple[Any, ...], scoring: Any) -> float:
+def _fit_score(model: Any, split: tuple[Any, ...], scoring: Any) -> float:
     """Score of one fit."""
     X, X_test, y, y_test = split
     return float(check_scoring(model, scoring)(model.fit(X, y), X_test, y_test))

@@ -73,7 +73,7 @@ class ShapeDisplay(Display):
         ShapeDisplay
         """
         model = getattr(estimator, "best_estimator_", estimator)
-        shapes, last = _shapes(model, columns), model[-1] if isinstance(model, Pipeline) else model
+        shapes, last = _column_shapes(model, columns), model[-1] if isinstance(model, Pipeline) else model
         classes = list(getattr(last, "classes_", ()))
         curves = [f"log odds of {classes[1]}"] if len(classes) == 2 else list(map(str, classes)) or ["prediction"]
         return cls(shapes=shapes, curves=curves, partial=_is_partial(last))
@@ -118,7 +118,7 @@ class ShapeDisplay(Display):
         return panels[:count]
 
 
-def _shapes(model: Any, columns: Sequence[str] | None) -> Mapping[str, Any]:
+def _column_shapes(model: Any, columns: Sequence[str] | None) -> Mapping[str, Any]:
     found: Mapping[str, Any]
     if isinstance(model, Pipeline) and len(model) == 2 and hasattr(model[0], "shapes") and hasattr(model[1], "coef_"):
         found = model[0].shapes(model[1].coef_, getattr(model[1], "coef_noise_", None), columns)

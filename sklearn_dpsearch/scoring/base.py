@@ -153,14 +153,14 @@ def standard_error(
         return scorer.score(noisy, max(n_scored + by, 1), neighboring)
 
     try:
-        errors = [_half_of(lambda by, i=i: moved(i, by), noise_std) for i in range(len(noisy))]  # type: ignore[misc]
-        errors.append(_half_of(resized, size_std))
+        errors = [_half_difference(lambda by, i=i: moved(i, by), noise_std) for i in range(len(noisy))]  # type: ignore[misc]
+        errors.append(_half_difference(resized, size_std))
     except Exception:  # a user's scorer may refuse other integers; its score remains valid
         return math.nan
     return math.hypot(*errors)
 
 
-def _half_of(score: Callable[[int], float], std: float) -> float:
+def _half_difference(score: Callable[[int], float], std: float) -> float:
     """Half the difference of the score between one standard deviation above and below."""
     step = max(round(std), 1)
     return 0.5 * (score(step) - score(-step)) * std / step

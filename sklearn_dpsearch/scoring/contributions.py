@@ -43,10 +43,10 @@ def response_function(estimator: Any, methods: str | Sequence[str]) -> Respond:
         )
     if isinstance(estimator, BaseEstimator) and vars(estimator).keys() <= estimator.get_params(deep=False).keys():
         check_is_fitted(estimator)
-    return partial(_answers, method)
+    return partial(_checked_answers, method)
 
 
-def _answers(method: Callable[[Any], Any], X: Any) -> Labels:
+def _checked_answers(method: Callable[[Any], Any], X: Any) -> Labels:
     """One row for each record: any other number would be broadcast, and mix records."""
     answers = method(X)
     are_several = hasattr(answers, "__len__") and getattr(answers, "ndim", 1) > 0

@@ -20,7 +20,7 @@ from .contributions import Places, Respond, contributions, equal, finite, respon
 from .noise import Sensitivity
 
 
-def _unasked(X: Any) -> npt.NDArray[Any]:
+def _no_answers(X: Any) -> npt.NDArray[Any]:
     """No answers, one for each record."""
     return np.zeros(_num_samples(X))
 
@@ -55,7 +55,7 @@ class HistogramScorer(PrivateScorer):
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
         cells = contributions(self.responding(estimator), self.cells, X, y, [np.nan])[:, 0]
         if np.isnan(cells).any():
-            worst = contributions(_unasked, lambda y, _: self.cells(y, None), X, y, [-1.0])[:, 0]
+            worst = contributions(_no_answers, lambda y, _: self.cells(y, None), X, y, [-1.0])[:, 0]
             cells = np.where(np.isnan(cells), worst, cells)
         counted = np.bincount(1 + cells.astype(np.int64), minlength=1 + self.n_cells)
         return [int(count) for count in counted[1:]]
@@ -253,7 +253,7 @@ def _log_odds(estimator: Any, pos_label: Any) -> Callable[[Any], Array]:
         shares = response_function(estimator, "predict_proba")
         return lambda X: _logit(np.asarray(shares(X), dtype=float)[:, place])
     decide = response_function(estimator, "decision_function")
-    return lambda X: _of_class(np.asarray(decide(X), dtype=float), place)
+    return lambda X: _orient_to_class(np.asarray(decide(X), dtype=float), place)
 
 
 def _logit(shares: Array) -> Array:
@@ -263,6 +263,6 @@ def _logit(shares: Array) -> Array:
         return found
 
 
-def _of_class(decisions: Array, place: int) -> Array:
+def _orient_to_class(decisions: Array, place: int) -> Array:
     """A decision function of two classes is that of the second."""
     return decisions[:, place] if decisions.ndim == 2 else decisions if place == 1 else -decisions

@@ -82,11 +82,11 @@ def upper_tail(variance: float, first: ArrayLike) -> Array:
     first = np.asarray(first, dtype=float)
     beyond_zero = np.where(first > 0, first, 1.0 - first)
     sigma = float(np.sqrt(variance))
-    tail = _summed(variance, beyond_zero) if sigma <= LARGEST_SUM else _integrated(sigma, beyond_zero)
+    tail = _summed_tail(variance, beyond_zero) if sigma <= LARGEST_SUM else _integrated_tail(sigma, beyond_zero)
     return np.asarray(np.where(first > 0, tail, 1.0 - tail))
 
 
-def _summed(variance: float, first: Array) -> Array:
+def _summed_tail(variance: float, first: Array) -> Array:
     table = _tail_table(variance)
     return np.asarray(table[np.minimum(first, table.size - 1.0).astype(np.int64)])
 
@@ -101,7 +101,7 @@ def _tail_table(variance: float) -> Array:
     return np.asarray(above / (2.0 * above[0] - 1.0))
 
 
-def _integrated(sigma: float, first: Array) -> Array:
+def _integrated_tail(sigma: float, first: Array) -> Array:
     r"""Σ_{k ≥ m} f(k) = ∫_m^∞ f + f(m)/2 − f'(m)/12 + f'''(m)/720 − f⁗'(m)/30240, f(x) = exp(−x²/(2σ²)).
 
     The error is at most ∫|f⁽⁶⁾|/30240, some z⁶/(30240·σ⁶) of the sum for z = m/σ: below 2e-13 where f

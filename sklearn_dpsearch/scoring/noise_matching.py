@@ -65,28 +65,28 @@ def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
             "(fit(..., X_public=..., y_public=...))."
         )
     if training.delta_at(0.0) <= np.finfo(float).tiny:
-        raise _no_room(training)
-    return _matched(training, sensitivity)
+        raise _no_room_error(training)
+    return _matched_by_kind(training, sensitivity)
 
 
 @lru_cache(maxsize=128)
-def _matched(training: Guarantee, sensitivity: Sensitivity) -> Noise:
+def _matched_by_kind(training: Guarantee, sensitivity: Sensitivity) -> Noise:
     return MATCHING.get(type(training), _laplace_if_pure)(training, sensitivity)
 
 
-def _same_epsilon(training: PureDP | ApproxDP, sensitivity: Sensitivity) -> Noise:
+def _laplace_of_epsilon(training: PureDP | ApproxDP, sensitivity: Sensitivity) -> Noise:
     """ε = l1/scale, in exact arithmetic."""
     if training.epsilon == 0:
         return _least_gaussian(training, sensitivity)
     return _laplace(training.epsilon, sensitivity)
 
 
-def _same_rho(training: ZCDP, sensitivity: Sensitivity) -> Noise:
+def _gaussian_of_rho(training: ZCDP, sensitivity: Sensitivity) -> Noise:
     """ρ = l2²/(2σ²), in exact arithmetic."""
     return DiscreteGaussianNoise(Fraction(sensitivity.l2_squared) / (2 * Fraction(float(training.rho))))
 
 
-def _nearly_same_mu(training: GaussianDP, sensitivity: Sensitivity) -> Noise:
+def _gaussian_of_mu(training: GaussianDP, sensitivity: Sensitivity) -> Noise:
     """σ ≥ l2/μ, and a little more: on the integers the profile has steps."""
     return _least_gaussian(training, sensitivity, least=sensitivity.l2_squared / Fraction(float(training.mu)) ** 2)
 
@@ -124,10 +124,10 @@ def _largest_epsilon_under(training: Guarantee) -> float:
 
 #: Kind of training guarantee ↦ how it is matched; all others by ``_laplace_if_pure``.
 MATCHING: dict[type[Guarantee], Callable[[Any, Sensitivity], Noise]] = {
-    PureDP: _same_epsilon,
-    ApproxDP: _same_epsilon,
-    ZCDP: _same_rho,
-    GaussianDP: _nearly_same_mu,
+    PureDP: _laplace_of_epsilon,
+    ApproxDP: _laplace_of_epsilon,
+    ZCDP: _gaussian_of_rho,
+    GaussianDP: _gaussian_of_mu,
     Mixture: _laplace_if_all_are_pure,
 }
 
@@ -140,7 +140,7 @@ def _least_gaussian(
     training: Guarantee, sensitivity: Sensitivity, least: Fraction = Fraction(0)
 ) -> DiscreteGaussianNoise:
     """Bisection on multiples of l2²/4096; returns the end of the bracket that meets the condition."""
-    epsilon, allowed = _allowed_profile(training)
+    epsilon, allowed = _profile_one_step_on(training)
     unit = Fraction(sensitivity.l2_squared, FINENESS)
     # one block is cheap to check, and most variances that are too small fail there
     changes = [*(Sensitivity(l1, l1**2) for l1 in sensitivity.l1_of_blocks[:1]), sensitivity]
@@ -161,11 +161,11 @@ def _least_gaussian(
     first = max(-(-least // unit), 1)
     turn = narrow(fits, bracket(fits, first, [], geometric(first, 2, LARGEST_MULTIPLE)), close, whole_midpoint)
     if turn.holds is None:
-        raise _no_room(training)
+        raise _no_room_error(training)
     return noise(turn.holds)
 
 
-def _allowed_profile(training: Guarantee) -> tuple[Array, Array]:
+def _profile_one_step_on(training: Guarantee) -> tuple[Array, Array]:
     """Points ε_i, and at each the training's δ at the next point.
 
     Profiles never rise. Noise with δ(ε_i) ≤ δ_training(ε_{i+1}) is therefore nowhere above the training.
@@ -175,7 +175,7 @@ def _allowed_profile(training: Guarantee) -> tuple[Array, Array]:
     return grid[:-1], np.maximum(training.delta_at(grid[1:]), NEGLIGIBLE)
 
 
-def _no_room(training: Guarantee) -> PrivacyError:
+def _no_room_error(training: Guarantee) -> PrivacyError:
     return PrivacyError(
         f"{training!r} reveals nothing (ε = 0), and only infinite noise could match it. Give the score its own "
         f"guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data."

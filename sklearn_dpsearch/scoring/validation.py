@@ -203,7 +203,7 @@ def validation_of(cv: object, n_samples: int | None, public: bool, epsilon: floa
         if isinstance(cv, (float, np.floating)):
             return HoldOut(float(cv))
         if _is_splitter(cv) or isinstance(cv, Iterable):
-            return _by_index(cv, n_samples)
+            return _index_folds(cv, n_samples)
     raise ValueError(
         f"Found cv={cv!r} ({type(cv).__name__}); None, a float in (0, 1) for one hold-out, an int for a number of "
         "folds, a splitter or a list of (train, test) indices is needed. Write e.g. cv=0.2 or cv=5."
@@ -230,7 +230,7 @@ def _is_splitter(cv: object) -> bool:
     return callable(getattr(cv, "split", None))
 
 
-def _by_index(cv: Any, n_samples: int | None) -> IndexFolds:
+def _index_folds(cv: Any, n_samples: int | None) -> IndexFolds:
     if n_samples is None:
         raise ValueError("A splitter needs the number of records. Give n_samples.")
     # Splitters are told the number of records and see nothing of the data.
@@ -382,7 +382,7 @@ def run_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposu
     Guarantee
         Of one run.
     """
-    return envelope([exposure_guarantee(training, scoring, exposure) for exposure in _used(exposures)])
+    return envelope([exposure_guarantee(training, scoring, exposure) for exposure in _real_exposures(exposures)])
 
 
 def search_guarantee(
@@ -408,13 +408,13 @@ def search_guarantee(
     Guarantee
         Of the search.
     """
-    ways = _used(exposures)
+    ways = _real_exposures(exposures)
     if any(exposure.probability is None for exposure in ways):
         return search(run_guarantee(training, scoring, ways))
     guarantees = [search(exposure_guarantee(training, scoring, exposure)) for exposure in ways]
     return mixture(guarantees, [float(exposure.probability or 0.0) for exposure in ways])
 
 
-def _used(exposures: Sequence[Exposure]) -> list[Exposure]:
+def _real_exposures(exposures: Sequence[Exposure]) -> list[Exposure]:
     """The exposures under which a record is used at all."""
     return [exposure for exposure in exposures if exposure.trainings or exposure.scorings]

@@ -365,7 +365,7 @@ MUTANTS = {
     "one quantile for all outcomes": Mutant(
         mistake="The maximum over quantiles is taken once, not for every outcome: not a bound.",
         file="privacy/selection/testing_region.py",
-        old="kept = _hull(height.tolist(), fall.tolist())",
+        old="kept = _hull_of_lines(height.tolist(), fall.tolist())",
         new="kept = [0, height.size - 1]",
         tests=("privacy/selection/test_testing_region.py::test_hinges_are_the_upper_envelope_of_their_lines",),
     ),
@@ -603,8 +603,8 @@ MUTANTS = {
     "the attack chosen on the runs that count": Mutant(
         mistake="An audit picks its event on the same runs that it counts.",
         file="audit/audit_result.py",
-        old="return table.rows(order[:half]), table.rows(order[half:])",
-        new="return table.rows(order[half:]), table.rows(order[half:])",
+        old="return table.select_rows(order[:half]), table.select_rows(order[half:])",
+        new="return table.select_rows(order[half:]), table.select_rows(order[half:])",
         tests=("audit/test_lower_bound.py::test_the_choice_of_the_event_does_not_see_the_runs_that_count",),
     ),
     "delta left out of a one-run audit": Mutant(

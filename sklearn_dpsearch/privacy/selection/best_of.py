@@ -78,7 +78,7 @@ def best_of_pure(epsilon: float, count: CountDistribution) -> float:
     if epsilon == 0:
         return 0.0
     if epsilon > LARGEST_LOSS:
-        return epsilon + _largest_ratio(epsilon, count)
+        return epsilon + _largest_slope_ratio(epsilon, count)
     return best_of_bounded(epsilon, randomized_response(epsilon, 0.0), count)
 
 
@@ -90,7 +90,7 @@ def best_of_bounded(epsilon: float, base: LossDistribution, count: CountDistribu
     """
     grid, dropped = nodes(spacing=1.02), 0.0
     while True:
-        upper = _ratio_of_cells(epsilon, base, count, grid)
+        upper = _slope_ratio_of_cells(epsilon, base, count, grid)
         ends = Nodes(grid.q[1:], grid.u[1:])
         reached = count.log_slope(*ends) - count.log_slope(*lower_edge(base, ends)[0])
         best, bound = float(np.max(reached)), float(np.max(upper))
@@ -98,10 +98,10 @@ def best_of_bounded(epsilon: float, base: LossDistribution, count: CountDistribu
             return float(epsilon + max(bound, dropped))
         kept = upper > best + 1e-8
         dropped = max(dropped, float(np.max(upper, where=~kept, initial=0.0)))
-        grid = _refined(grid, kept)
+        grid = _split_cells(grid, kept)
 
 
-def _largest_ratio(epsilon: float, count: CountDistribution) -> float:
+def _largest_slope_ratio(epsilon: float, count: CountDistribution) -> float:
     """log f'(1)/f'(0) or, where f' vanishes at 0, (elasticity of f' at 1)·ε: bounds that need no testing region."""
     at_one, at_zero = np.array([1.0]), np.array([0.0])
     with np.errstate(divide="ignore"):
@@ -110,7 +110,7 @@ def _largest_ratio(epsilon: float, count: CountDistribution) -> float:
     return float(np.minimum(ratio, elasticity * epsilon)[0])
 
 
-def _ratio_of_cells(epsilon: float, base: LossDistribution, count: CountDistribution, grid: Nodes) -> Array:
+def _slope_ratio_of_cells(epsilon: float, base: LossDistribution, count: CountDistribution, grid: Nodes) -> Array:
     """``slope_ratio``, and near 0, where f' may vanish: (elasticity of f' at the cell's end)·log(q/q_min) ≤ that·ε."""
     q, u = grid.q[1:], grid.u[1:]
     with np.errstate(divide="ignore"):
@@ -118,7 +118,7 @@ def _ratio_of_cells(epsilon: float, base: LossDistribution, count: CountDistribu
     return np.fmin(slope_ratio(base, count, grid), elasticity * epsilon)
 
 
-def _refined(grid: Nodes, cells: npt.NDArray[np.bool_]) -> Nodes:
+def _split_cells(grid: Nodes, cells: npt.NDArray[np.bool_]) -> Nodes:
     """The chosen cells in eight parts each, the others merged away at their ends."""
     chosen = np.flatnonzero(cells)
     parts = np.linspace(0.0, 1.0, 9)

@@ -78,7 +78,7 @@ def lowest_levels(levels: int, max_rounds: int) -> dict[tuple[int, int], int]:
     return lowest
 
 
-def ends(levels: int, max_rounds: int) -> list[tuple[int, int]]:
+def walk_ends(levels: int, max_rounds: int) -> list[tuple[int, int]]:
     """Accepts and rejects of every ended walk, and of some unfinished ones."""
     unfinished = lowest_levels(levels, max_rounds)
     return [state for accepts, rejects in unfinished for state in ((accepts + 1, rejects), (accepts, rejects + 1))]
@@ -117,7 +117,7 @@ class DoublingWalk(Guarantee):
     @cached_property
     def halves(self) -> int:
         """The largest cost of a walk in units of ε/2: 2 for an accept, 1 for a reject."""
-        return max(2 * accepts + rejects for accepts, rejects in ends(int(self.levels), int(self.max_rounds)))
+        return max(2 * accepts + rejects for accepts, rejects in walk_ends(int(self.levels), int(self.max_rounds)))
 
     @property
     def pure_epsilon(self) -> float:
@@ -128,10 +128,10 @@ class DoublingWalk(Guarantee):
         points = min(ceil(0.5 * self.round_epsilon / GAP), max(1, 20000 // self.halves))
         grid = np.asarray(np.arange(self.halves * points + 1) * (0.5 * self.round_epsilon / points), dtype=float)
         reach = (self.halves + 2) * points
-        curve = self._worst(points, reach)[reach : reach + grid.size] * (1.0 + ROUNDING)
+        curve = self._worst_curve(points, reach)[reach : reach + grid.size] * (1.0 + ROUNDING)
         return pair_through(grid, np.minimum(curve, 1.0))
 
-    def _worst(self, points: int, reach: int) -> Array:
+    def _worst_curve(self, points: int, reach: int) -> Array:
         """H of the whole walk at 2·reach + 1 multiples of ε/2 ÷ points around 0, backwards from all unfinished states.
 
         It is the largest of the mixtures of two outcomes with opposite losses.
@@ -141,7 +141,7 @@ class DoublingWalk(Guarantee):
             end = np.maximum(-np.expm1(both), 0.0)
 
         def mixed(up: Array, loss_up: int, down: Array, loss_down: int) -> Array:
-            p, rest = _probabilities(loss_up, loss_down, 0.5 * self.round_epsilon)
+            p, rest = _opposite_loss_masses(loss_up, loss_down, 0.5 * self.round_epsilon)
             left, right = loss_up * points, loss_down * points
             value: Array = end.copy()  # values at the far ends: 1 − c, and 0
             value[left:-right] = p * up[: -left - right] + rest * down[left + right :]
@@ -155,7 +155,7 @@ class DoublingWalk(Guarantee):
         return walk[0, 0]
 
 
-def _probabilities(loss_up: int, loss_down: int, unit: float) -> tuple[float, float]:
+def _opposite_loss_masses(loss_up: int, loss_down: int, unit: float) -> tuple[float, float]:
     """p and 1 − p with p·e^{−a} + (1 − p)·e^{b} = 1: the masses of loss a and of loss −b."""
     both = -np.expm1(-(loss_up + loss_down) * unit)
     rest = np.exp(-loss_down * unit) * -np.expm1(-loss_up * unit) / both
@@ -209,7 +209,7 @@ def doubling_search(
     require(threshold_noise in ("fresh", "once"), "threshold_noise 'fresh' or 'once'", threshold_noise=threshold_noise)
     if threshold_noise == "fresh":
         return walk
-    accepts = max(accepts for accepts, _ in ends(int(levels), int(rounds)))
+    accepts = max(accepts for accepts, _ in walk_ends(int(levels), int(rounds)))
     return PureDP(epsilon=float_above((accepts + 1) * Fraction(round_epsilon) / 2), neighboring=neighboring)
 
 
@@ -384,7 +384,7 @@ class DoublingRounds:
     @property
     def threshold(self) -> Fraction:
         """The threshold passed last. The last step may go beyond the highest level."""
-        return self._at(self.steps.level)
+        return self._threshold_at(self.steps.level)
 
     def ask(self, utilities: Sequence[Number]) -> int | None:
         """One round: index of the first candidate found above the next threshold, or None.
@@ -399,9 +399,9 @@ class DoublingRounds:
                 f"Found a round asked of a walk that ended after {self.steps.rounds} of them; more are not paid for. "
                 "Begin another walk, which costs as much again."
             )
-        found = self._question.first_above(utilities, self._at(self.steps.asked), self._bits, self._noise)
+        found = self._question.first_above(utilities, self._threshold_at(self.steps.asked), self._bits, self._noise)
         self.steps = self.steps.after(found is not None)
         return found
 
-    def _at(self, level: int) -> Fraction:
+    def _threshold_at(self, level: int) -> Fraction:
         return self._lower + level * self._granularity

@@ -81,8 +81,8 @@ def mesh_of(pld: LossDistribution, columns: Array, depth: Array) -> Mesh:
     v = 1 − q' is at most 1 − q_min(q), a concave curve. Corners there are raised by the most that it lies above its
     chords, as its tangents tell. The region is symmetric, so its bottom is its top turned around.
     """
-    top = _raised_top(pld, columns)
-    bottom = 1.0 - _raised_top(pld, 1.0 - columns[::-1])[::-1]
+    top = _raised_upper_edge(pld, columns)
+    bottom = 1.0 - _raised_upper_edge(pld, 1.0 - columns[::-1])[::-1]
     v = top[:, None] - (top - bottom)[:, None] * depth
     number = np.arange(v.size).reshape(v.shape)
     a, b, c, d = number[:-1, :-1], number[1:, :-1], number[:-1, 1:], number[1:, 1:]
@@ -90,7 +90,7 @@ def mesh_of(pld: LossDistribution, columns: Array, depth: Array) -> Mesh:
     return Mesh(np.repeat(columns, depth.size), v.ravel(), corners, depth.size)
 
 
-def _raised_top(pld: LossDistribution, u: Array) -> Array:
+def _raised_upper_edge(pld: LossDistribution, u: Array) -> Array:
     """1 − q_min(1 − u) at each column, and as much more as makes the chords between columns cover the curve."""
     edge, slope = lower_edge(pld, Nodes(1.0 - u, u))
     width, rise = np.diff(u), np.diff(edge.u)
@@ -98,7 +98,7 @@ def _raised_top(pld: LossDistribution, u: Array) -> Array:
     return np.asarray(edge.u + np.maximum(np.append(0.0, above), np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN)
 
 
-def _ends(number: int) -> Array:
+def _denser_at_ends(number: int) -> Array:
     """Points of [0, 1], denser at its ends."""
     wave = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, number)) ** 2
     return np.asarray(0.5 * (wave + wave**1.5))
@@ -106,7 +106,7 @@ def _ends(number: int) -> Array:
 
 def fine_mesh(pld: LossDistribution) -> Mesh:
     """The mesh on which a bound is computed, with very narrow columns at both ends."""
-    even = _ends(COLUMNS + 1)
+    even = _denser_at_ends(COLUMNS + 1)
     low, high = np.geomspace(1e-7, even[1], 8)[:-1], np.geomspace(1e-7, 1.0 - even[-2], 8)[:-1]
     return mesh_of(pld, np.sort(np.concatenate([even, low, 1.0 - high])), np.linspace(0.0, 1.0, DEPTH))
 
@@ -114,7 +114,7 @@ def fine_mesh(pld: LossDistribution) -> Mesh:
 # --- potentials ---------------------------------------------------------------------------------------------------
 
 
-def basis(count: CountDistribution, u: Array, v: Array) -> tuple[Array, Array, Array]:
+def potential_basis(count: CountDistribution, u: Array, v: Array) -> tuple[Array, Array, Array]:
     """Products of powers of f(q) and f(q'), and of q and q': values, and derivatives by q and by q'."""
     slopes = np.exp(count.log_slope(1.0 - u, u)), np.exp(count.log_slope(1.0 - v, v))
     distributions = count.generating(1.0 - u, u), count.generating(1.0 - v, v)
@@ -135,8 +135,8 @@ def basis(count: CountDistribution, u: Array, v: Array) -> tuple[Array, Array, A
 def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -> Array:
     """Coefficients of a good potential: least W(1, 1) − W(0, 0) + Σ P'(X = t)·h(t), with h at single places."""
     c, (ratios, masses) = np.exp(epsilon), _few_ratios(pld)
-    u, v = _points(pld)
-    _, by_q, by_other = basis(count, u, v)
+    u, v = _region_points(pld)
+    _, by_q, by_other = potential_basis(count, u, v)
     gain = np.exp(count.log_slope(1.0 - u, u)), c * np.exp(count.log_slope(1.0 - v, v))
     rows, limits = [], []
     for j, t in enumerate(ratios):
@@ -146,7 +146,7 @@ def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -
         counts = gain[0] > gain[1] / t
         rows += [line, line[counts]]
         limits += [np.zeros(u.size), -min(1.0, t / c) * (gain[0] - gain[1] / t)[counts]]
-    ends, _, _ = basis(count, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    ends, _, _ = potential_basis(count, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
     bounds = [(-LARGEST, LARGEST)] * ends.shape[1] + [(None, None)] * ratios.size
     cost = np.append(ends[0] - ends[1], masses)
     found = linprog(cost, A_ub=np.vstack(rows), b_ub=np.concatenate(limits), bounds=bounds, method="highs")
@@ -164,9 +164,9 @@ def _few_ratios(pld: LossDistribution) -> tuple[Array, Array]:
     return np.exp(few), on_points(pld, np.append(few, np.inf))[:-1]  # nothing lies above the last
 
 
-def _points(pld: LossDistribution) -> tuple[Array, Array]:
+def _region_points(pld: LossDistribution) -> tuple[Array, Array]:
     """(u, v) of places all over the testing region."""
-    u, depth = _ends(PLACES), 0.5 - 0.5 * np.cos(np.pi * np.linspace(0.0, 1.0, POINTS))
+    u, depth = _denser_at_ends(PLACES), 0.5 - 0.5 * np.cos(np.pi * np.linspace(0.0, 1.0, POINTS))
     top, below = lower_edge(pld, Nodes(1.0 - u, u))[0].u, lower_edge(pld, Nodes(u, 1.0 - u))[0].q
     v: Array = top[:, None] - (top - below)[:, None] * depth
     return np.repeat(u, POINTS), v.ravel()
@@ -182,17 +182,17 @@ def theorem_5(pair: DominatingPair, direction: int, count: CountDistribution, ep
         return 1.0
     mesh = fine_mesh(pld)
     coefficients = potential(pld, count, epsilon)
-    return bound_of(pld, reverse, count, epsilon, mesh, values_at(mesh, count, coefficients))
+    return bound_by_potential(pld, reverse, count, epsilon, mesh, potential_values(mesh, count, coefficients))
 
 
-def values_at(mesh: Mesh, count: CountDistribution, coefficients: Array) -> Array:
+def potential_values(mesh: Mesh, count: CountDistribution, coefficients: Array) -> Array:
     """The potential at all corners; where these lie outside of the square it goes on straight."""
     inside = np.clip(mesh.v, 0.0, 1.0)
-    values, _, by_other = basis(count, mesh.u, inside)
+    values, _, by_other = potential_basis(count, mesh.u, inside)
     return np.asarray(values @ coefficients - (mesh.v - inside) * (by_other @ coefficients))
 
 
-def bound_of(
+def bound_by_potential(
     pld: LossDistribution,
     reverse: LossDistribution,
     count: CountDistribution,
@@ -205,7 +205,7 @@ def bound_of(
     h is the largest of lines in t. Written around t = 1, where E X = 1, it is h(1) + slope·(t − 1) and hinges to both
     sides, whose expectations are the curves of the pair and of the reversed pair.
     """
-    lines = _lines(count, float(np.exp(epsilon)), mesh, values)
+    lines = _lines_above_gain(count, float(np.exp(epsilon)), mesh, values)
     if not np.all(np.isfinite(lines)):
         return 1.0
     height, fall = largest_lines(lines)
@@ -218,7 +218,7 @@ def bound_of(
     return min(total + 1e-12 * (1.0 + abs(at_one) + right + left), 1.0)
 
 
-def _lines(count: CountDistribution, c: float, mesh: Mesh, values: Array) -> AffineLines:
+def _lines_above_gain(count: CountDistribution, c: float, mesh: Mesh, values: Array) -> AffineLines:
     """Lines that h is below, on each triangle: for outcomes that count, then the others.
 
     f' is convex: in a triangle f'(q) lies below its chord through the corners, and f'(q') above its tangent in the

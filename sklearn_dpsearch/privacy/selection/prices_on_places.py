@@ -95,7 +95,7 @@ class Ground:
         value, growth = composed(self.count, point, slope)
         starts = Nodes(self.grid.q[:-1], self.grid.u[:-1])
         least, _ = composed(self.count, lower_edge(self.pld, starts)[0], slope)
-        return _below(value[:, None], growth[:, None] * self.to_ends, least[:, None])
+        return _below_tangent(value[:, None], growth[:, None] * self.to_ends, least[:, None])
 
     @cached_property
     def edge_falls(self) -> Array:
@@ -113,7 +113,7 @@ class Ground:
         return np.stack([self.ours[:-1], self.ours[1:]], axis=1)
 
 
-def _below(value: Array, changes: Array, least: Array) -> Array:
+def _below_tangent(value: Array, changes: Array, least: Array) -> Array:
     """A tangent of a convex, rising function: value + changes, rounded down.
 
     If the tangent falls to 0 within the cell, the least value in the cell is used.
@@ -164,7 +164,7 @@ class Room:
 # --- outcomes that take up room -----------------------------------------------------------------------------------
 
 
-def pilot(room: Room, c: float) -> tuple[Array, Array, float]:
+def pilot_gains(room: Room, c: float) -> tuple[Array, Array, float]:
     """Some amounts of room above, estimated gains there of outcomes by rising ratio, and the sum of all gains.
 
     The estimate uses f' on the grid alone.
@@ -175,12 +175,12 @@ def pilot(room: Room, c: float) -> tuple[Array, Array, float]:
     theirs = np.exp(ground.count.log_slope(1.0 - np.maximum(v, 0.0), np.maximum(v, 0.0)))
     inverse = room.inverse_at(np.maximum(above, above[1]))
     gain = np.maximum(np.max(np.where(v >= 0, ground.ours - (c * inverse)[:, None] * theirs, 0.0), axis=1), 0.0)
-    return above, gain, _integral(gain / np.maximum(room.slope - inverse, 1e-9), above)
+    return above, gain, _integral_of_prices(gain / np.maximum(room.slope - inverse, 1e-9), above)
 
 
-def places(room: Room, c: float) -> Array:
+def room_places(room: Room, c: float) -> Array:
     """Amounts of room above, from 0 to all: closer together where there is more to gain."""
-    above, gain, _ = pilot(room, c)
+    above, gain, _ = pilot_gains(room, c)
     fall = np.log(max(gain[0], 1e-300)) - np.log(np.maximum(gain, 1e-300))
     fall = np.maximum.accumulate(np.clip(fall, 0.0, RANGE))
     steps = -np.expm1(-fall / 4.0) + 0.02 * fall + 0.01 * np.log(np.maximum(above, above[1]) / above[1])
@@ -200,7 +200,7 @@ class Gains:
 
     @cached_property
     def above(self) -> Array:
-        return places(self.room, self.c)
+        return room_places(self.room, self.c)
 
     @cached_property
     def falls(self) -> Array:
@@ -213,7 +213,8 @@ class Gains:
         inside = np.clip(v, 0.0, 1.0)
         value, growth = self._tangent(inside)
         least, _ = self._tangent(np.clip(v - np.min(moves, axis=2), 0.0, 1.0))
-        by_line = _below(value[..., None], growth[..., None] * (moves + (inside - v)[..., None]), least[..., None])
+        changes = growth[..., None] * (moves + (inside - v)[..., None])
+        by_line = _below_tangent(value[..., None], changes, least[..., None])
         edges = np.tile(ground.edge_ends, 2)
         both = np.where((v < ground.edge)[..., None], by_line, edges).reshape(*shape, 2, 2)
         return np.moveaxis(both, 2, 0).reshape(2, shape[0], -1)
@@ -234,7 +235,7 @@ class Gains:
 
     def left(self, prices: Array) -> tuple[Array, Array]:
         """Some values of 1/X, and the gains there less prices, one for each place."""
-        slope, samples = self.room.slope, _samples(self.room.inverse, self.room.slope)
+        slope, samples = self.room.slope, _inverse_ratios(self.room.inverse, self.room.slope)
         paid = np.stack([prices[:-1], prices[1:]])[..., None]
         height, fall = self.room.ground.ours_at_ends.ravel() - slope * paid, self.c * self.falls - paid
         wins = np.maximum(height - samples[0] * fall, height - samples[-1] * fall) > 0  # elsewhere 0 is larger
@@ -256,17 +257,17 @@ class Priced:
         return np.where((inverse >= self.samples[0]) & (inverse <= self.samples[-1]), known, np.inf)
 
 
-def by_room(room: Room, c: float) -> Priced:
+def price_room(room: Room, c: float) -> Priced:
     """Prices λ(ξ) for outcomes that take up room."""
     gains = Gains(room, c)
     above = gains.above
     inverse = room.inverse_at(0.5 * (above[1:] + above[:-1]))
     near, far = (np.maximum(one, 0.0) for one in gains.at_own_ends(inverse))
-    prices = np.append(_sums(((near - far) / np.maximum(room.slope - inverse, 1e-9))[::-1])[::-1], 0.0)
-    return Priced(_integral(prices, above), *gains.left(prices))
+    prices = np.append(_nonnegative_sums(((near - far) / np.maximum(room.slope - inverse, 1e-9))[::-1])[::-1], 0.0)
+    return Priced(_integral_of_prices(prices, above), *gains.left(prices))
 
 
-def _sums(steps: Array) -> Array:
+def _nonnegative_sums(steps: Array) -> Array:
     """Running sums that never fall below 0."""
     total, found = 0.0, np.empty(steps.size)
     for i, step in enumerate(steps.tolist()):
@@ -274,12 +275,12 @@ def _sums(steps: Array) -> Array:
     return found
 
 
-def _integral(prices: Array, places: Array) -> float:
+def _integral_of_prices(prices: Array, room_places: Array) -> float:
     """Of prices that are linear between places."""
-    return float(np.sum(0.5 * (prices[1:] + prices[:-1]) * np.abs(np.diff(places))))
+    return float(np.sum(0.5 * (prices[1:] + prices[:-1]) * np.abs(np.diff(room_places))))
 
 
-def _samples(inverse: Array, slope: float) -> Array:
+def _inverse_ratios(inverse: Array, slope: float) -> Array:
     """Rising values of 1/X > 0 to the slope: all if there are few, else more near the slope, where gains rise."""
     inside = inverse[(inverse > 0) & (inverse < slope)]
     if inside.size <= LOSSES:
@@ -292,11 +293,11 @@ def _samples(inverse: Array, slope: float) -> Array:
 # --- all others ---------------------------------------------------------------------------------------------------
 
 
-def by_quantile(room: Room, c: float) -> Priced:
+def price_quantiles(room: Room, c: float) -> Priced:
     """Prices λ(q) for outcomes of low likelihood ratio."""
     ground, fall = room.ground, c * room.ground.edge_falls
     prices, paid = prices_of_quantiles(room, c)
-    samples = _samples_from(room, 0.5 * room.slope)
+    samples = _inverse_ratios_from(room, 0.5 * room.slope)
     left = np.array([np.max(ground.ours - prices - z * fall) for z in samples])
     return Priced(paid, samples, left)
 
@@ -313,14 +314,14 @@ def prices_of_quantiles(room: Room, c: float) -> tuple[Array, float]:
     served = middle < behind[-1]
     total = np.sum(np.where(served & (middle > 0), gain[0] + gain[1], 0.0) * -np.diff(u), axis=1)
     best = int(np.argmax(total))
-    prices = np.append(0.0, _sums(np.where(served, gain[1] - gain[0], 0.0)[best]))
-    return prices, _integral(prices, u)
+    prices = np.append(0.0, _nonnegative_sums(np.where(served, gain[1] - gain[0], 0.0)[best]))
+    return prices, _integral_of_prices(prices, u)
 
 
 _LOW, _HIGH = slice(None, -1), slice(1, None)
 
 
-def _samples_from(room: Room, start: float) -> Array:
+def _inverse_ratios_from(room: Room, start: float) -> Array:
     inside = room.inverse[room.inverse > start]
     if inside.size <= LOSSES:
         return np.unique(inside) if inside.size else np.array([start])
@@ -331,11 +332,11 @@ def _samples_from(room: Room, start: float) -> Array:
 # --- together -----------------------------------------------------------------------------------------------------
 
 
-def bound_by(room: Room, epsilon: float) -> float:
+def bound_by_prices(room: Room, epsilon: float) -> float:
     """δ(ε) by prices made for this ε and slope, rounded up."""
     c = float(np.exp(epsilon))
-    first = [by_room(room, c)] if room.whole > 0 else []
-    return total(room, c, *first, by_quantile(room, c))
+    first = [price_room(room, c)] if room.whole > 0 else []
+    return total(room, c, *first, price_quantiles(room, c))
 
 
 def total(room: Room, c: float, *ways: Priced) -> float:
@@ -343,13 +344,13 @@ def total(room: Room, c: float, *ways: Priced) -> float:
 
     Each outcome pays in one of these ways, or pays nothing and takes the best place, as in Theorem 1.
     """
-    free = value_of(room.ground.free, c * room.inverse)
+    free = hinges_at(room.ground.free, c * room.inverse)
     left = np.min([free, *(way.at(room.inverse) for way in ways)], axis=0)
     found = (sum(way.paid for way in ways) + float(room.masses @ left)) * (1.0 + SLACK)
     return min(found, 1.0) if np.isfinite(found) else 1.0
 
 
-def value_of(hinges: Hinges, z: Array) -> Array:
+def hinges_at(hinges: Hinges, z: Array) -> Array:
     """φ(z) for z ≥ 0, rounded up."""
     order = np.argsort(hinges.ends)
     ends, weights = hinges.ends[order], hinges.weights[order]
@@ -367,7 +368,7 @@ def best_room(ground: Ground, epsilon: float) -> Room:
     def estimate(log_slope: float) -> float:
         if log_slope not in known:
             room = Room(ground, float(np.exp(log_slope)))
-            known[log_slope] = pilot(room, c)[2] + prices_of_quantiles(room, c)[1] if room.whole > 0 else np.inf
+            known[log_slope] = pilot_gains(room, c)[2] + prices_of_quantiles(room, c)[1] if room.whole > 0 else np.inf
         return known[log_slope]
 
     tried = np.unique(-ground.losses_above(np.array(SHARES)))
@@ -419,9 +420,9 @@ class Anchors:
     def _bound(self, k: int) -> float:
         """By the slope of the first of SHARED k; where it gains nothing it may be a bad one: then by the one before."""
         unpriced, first = math.exp(-k * STEP), SHARED * (k // SHARED)
-        found = bound_by(self._room(first), self.epsilon(k))
+        found = bound_by_prices(self._room(first), self.epsilon(k))
         if found > NOTHING * unpriced:
-            found = bound_by(self._room(first - SHARED), self.epsilon(k))
+            found = bound_by_prices(self._room(first - SHARED), self.epsilon(k))
         return min(found, unpriced)
 
     @cached_property

@@ -32,7 +32,7 @@ from .testing_region import nodes, slope_ratio
 # (``BestOf.renyi`` counts it).
 
 
-def split(count: CountDistribution) -> tuple[CountDistribution, float]:
+def without_condition(count: CountDistribution) -> tuple[CountDistribution, float]:
     """The distribution without its condition K ≥ 1, and 1/P[K ≥ 1]."""
     return (count.distribution, 1.0 / count._scale) if isinstance(count, Conditioned) else (count, 1.0)
 
@@ -42,7 +42,7 @@ def renyi_poisson(one_run: Guarantee, count: CountDistribution, orders: Array = 
 
     PS22 Theorem 6, for K ~ Poisson(m).
     """
-    distribution, scale = split(count)
+    distribution, scale = without_condition(count)
     if not (one_run.has_renyi and isinstance(distribution, Poisson)):
         return None
     delta = one_run.delta_at(np.log1p(1 / (orders - 1)))
@@ -124,7 +124,7 @@ def profile_binomial(one_run: Guarantee, count: CountDistribution) -> ProfileDP 
 
     KRW24 Theorem 5.7, for binomial K.
     """
-    distribution, scale = split(count)
+    distribution, scale = without_condition(count)
     if not isinstance(distribution, Binomial):
         return None
     n, p = distribution.n, distribution.p
@@ -174,7 +174,7 @@ def renyi_rest(tune: Guarantee, train: Guarantee, fraction: float, orders: Array
         more = _log_sum(_log_binomial(order, fraction) + tuning[j] + training[order - j])
         j = np.arange(order)
         less = _log_sum(_log_binomial(order - 1, fraction) + tuning[j + 1] + training[order - j])
-        bounds.append(_above(max(more, less)) / (order - 1))
+        bounds.append(_rounded_up(max(more, less)) / (order - 1))
     return RenyiDP(orders=orders, epsilons=bounds, neighboring=train.neighboring)
 
 
@@ -192,7 +192,7 @@ def renyi_all(tune: Guarantee, train: Guarantee, fraction: float, orders: Array 
     for order in orders.astype(int):
         terms = _log_binomial(order, fraction) + tuning[: order + 1]
         terms[3:] += np.log(3.0)
-        bounds.append(_above(_log_sum(terms)) / (order - 1))
+        bounds.append(_rounded_up(_log_sum(terms)) / (order - 1))
     return RenyiDP(orders=orders, epsilons=np.array(bounds) + train.renyi(orders), neighboring=train.neighboring)
 
 
@@ -213,7 +213,7 @@ def _log_moments(part: Guarantee, orders: Array) -> Array:
     return np.append([0.0, 0.0], (k - 1.0) * part.renyi(k))
 
 
-def _above(log_moment: float) -> float:
+def _rounded_up(log_moment: float) -> float:
     """At least 0, raised by what the logarithms of factorials and the sum may be wrong."""
     return max(float(log_moment), 0.0) * (1.0 + ROUNDING) + ROUNDING
 

@@ -104,7 +104,7 @@ def coupled(
     train_on : {"rest", "all"}
     index : {0, 1}
     """
-    x, v = (_quantiles(pld, index) for pld in (tune, validate))
+    x, v = (_quantile_steps(pld, index) for pld in (tune, validate))
     ends = np.unique(np.concatenate([x.ends, v.ends, [1.0]]))
     with np.errstate(divide="ignore"):
         log_x = np.log(fraction) + x.at(ends)
@@ -131,7 +131,7 @@ class _Quantiles:
         return np.append(self.log_ratios, -np.inf)[steps]
 
 
-def _quantiles(pld: LossDistribution, index: int) -> _Quantiles:
+def _quantile_steps(pld: LossDistribution, index: int) -> _Quantiles:
     losses, masses = pld.losses[::-1], pld.masses[::-1]
     far = losses > LARGEST_LOSS
     infinity = pld.infinity + float(masses[far].sum())
@@ -158,7 +158,7 @@ def delta_removed(pieces: Pieces, train: LossDistribution, epsilon: float) -> fl
     values[inside] = np.exp(pieces.b[inside]) * train.delta_at(k)
     beyond = share >= 1.0
     values[beyond] = np.exp(epsilon) * (share[beyond] - 1.0) + np.exp(pieces.b[beyond])
-    return pieces.infinity + _expected(pieces, values)
+    return pieces.infinity + _expected_value(pieces, values)
 
 
 def delta_added(pieces: Pieces, train: LossDistribution, epsilon: float) -> float:
@@ -168,10 +168,10 @@ def delta_added(pieces: Pieces, train: LossDistribution, epsilon: float) -> floa
     k = epsilon + pieces.b[inside] - np.log(left[inside]) - ROUNDING
     values = np.zeros_like(left)
     values[inside] = left[inside] * train.delta_at(k)
-    return _expected(pieces, values)
+    return _expected_value(pieces, values)
 
 
-def _expected(pieces: Pieces, values: Array) -> float:
+def _expected_value(pieces: Pieces, values: Array) -> float:
     """The mean of values ≥ 0 that fall from the far end on, and what the sums behind the weights may have got wrong."""
     lost = np.finfo(float).eps * float(pieces.above @ values)
     return float(pieces.weights @ values) * (1.0 + ROUNDING) + lost
@@ -230,8 +230,8 @@ class TheoremFour(_TuneThenTrain):
         outside = log_mean_exp(b, 0.0, self.share)
         if self.train_on == "rest":
             outside = (outside + d) * (1.0 + ROUNDING) if outside else d
-            return _between(a, outside, self.fraction)
-        return (_between(a, outside, self.fraction) + d) * (1.0 + ROUNDING)
+            return _log_mean_exp_between(a, outside, self.fraction)
+        return (_log_mean_exp_between(a, outside, self.fraction) + d) * (1.0 + ROUNDING)
 
     def direction(self, index: int, most: int = MOST) -> Callable[[Array], Array]:
         """ε ↦ δ for a record removed (0) or added (1), from ``most`` atoms of each part of tuning."""
@@ -255,7 +255,7 @@ class TheoremFour(_TuneThenTrain):
         return discretize_profiles(self.direction(0, ATOMS), self.direction(1, ATOMS), number=POINTS, adaptive=True)
 
 
-def _between(a: float, b: float, weight: float) -> float:
+def _log_mean_exp_between(a: float, b: float, weight: float) -> float:
     """log(w·e^a + (1−w)·e^b), which rounding leaves at most at the larger of both."""
     return min(log_mean_exp(a, b, weight), max(a, b))
 
@@ -336,15 +336,15 @@ class ReplacedInSubset(SmallestOf):
         one = self.presence
         known = replace(
             one,
-            tune=_replaced(one.tune),
-            train=_replaced(one.train),
-            validate=None if one.validate is None else _replaced(one.validate),
+            tune=_part_for_replaced_record(one.tune),
+            train=_part_for_replaced_record(one.train),
+            validate=None if one.validate is None else _part_for_replaced_record(one.validate),
             neighboring="replace_one",
         )
         return {"chain": ChangedRecord(presence=self.presence), "known membership": known}
 
 
-def _replaced(part: Guarantee) -> Guarantee:
+def _part_for_replaced_record(part: Guarantee) -> Guarantee:
     """The guarantee of a part for a replaced record; the best of runs is that of runs for a replaced record."""
     if type(part) is BestOf:
         return replace(part, one_run=as_replace_one(part.one_run), neighboring="replace_one")

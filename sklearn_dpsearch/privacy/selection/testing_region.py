@@ -60,11 +60,11 @@ class Hinges:
             np.append(np.cumsum((weights / ends)[::-1])[::-1][1:], 0.0),
         )
         values = np.append(weights.sum(), np.maximum(beyond[0] - ends * beyond[1], 0.0)[kept])
-        chords = through(np.append(0.0, ends[kept]), values)
+        chords = hinges_through(np.append(0.0, ends[kept]), values)
         return Hinges(np.append(chords.weights, self.weights[~bends]), np.append(chords.ends, self.ends[~bends]))
 
 
-def through(points: Array, values: Array) -> Hinges:
+def hinges_through(points: Array, values: Array) -> Hinges:
     """Chords of a convex, falling function that is 0 from the last point on; the first point is 0."""
     slopes = np.append(np.diff(values) / np.diff(points), 0.0)
     return Hinges(np.maximum(np.diff(slopes), 0.0) * points[1:] * (1.0 + SLACK), points[1:])
@@ -86,11 +86,11 @@ def largest_lines(lines: AffineLines) -> AffineLines:
     height, fall = lines.height[order], lines.fall[order]
     flatter = fall < np.minimum.accumulate(np.append(np.inf, fall[:-1]))  # a lower and steeper line never wins
     height, fall = height[flatter], fall[flatter]
-    kept = _hull(height.tolist(), fall.tolist())
+    kept = _hull_of_lines(height.tolist(), fall.tolist())
     return AffineLines(height[kept], fall[kept])
 
 
-def _hull(height: list[float], fall: list[float]) -> list[int]:
+def _hull_of_lines(height: list[float], fall: list[float]) -> list[int]:
     """Indices of the lines that are the largest somewhere, of lines with falling heights and falls."""
     kept, ends = [0], [-1.0]  # ends[i]: from this z on the line kept[i] is above those before it
     for i in range(1, len(height)):

@@ -50,7 +50,7 @@ class Polygon(NamedTuple):
 # --- the two edges of the testing region --------------------------------------------------------------------------
 
 
-def _thinned(pld: LossDistribution, place: Array, step: float) -> LossDistribution:
+def _spread_on_cells(pld: LossDistribution, place: Array, step: float) -> LossDistribution:
     """Spread onto one loss in each cell of width ``step``, and onto all losses that fill a cell by themselves.
 
     ``place`` says how far the masses above, or below, have come at each loss; it rises or falls throughout.
@@ -83,7 +83,7 @@ def with_mass_at_most_one(pld: LossDistribution) -> LossDistribution:
 def lower_polygon(pld: LossDistribution) -> Polygon:
     """q_min from e = 0 to 1: the outcomes of highest loss first."""
     above_p, above_q = pld.from_above
-    pld = _thinned(pld, _log_odds(pld.infinity + above_p[:-1]) + _log_odds(above_q[:-1]), 2 * STEP_X)
+    pld = _spread_on_cells(pld, _log_odds(pld.infinity + above_p[:-1]) + _log_odds(above_q[:-1]), 2 * STEP_X)
     above_p, above_q = pld.from_above
     e, other = pld.infinity + above_p[::-1], above_q[::-1]
     if pld.infinity > 0:
@@ -95,7 +95,7 @@ def upper_polygon(pld: LossDistribution, stop_probability: float) -> Polygon:
     """q_max(r) = 1 − q_min(1 − r) from r = 0 to 1: the outcomes of lowest loss first."""
     p = stop_probability
     below = [np.maximum(1.0 - above[:-1], 0.0) for above in (pld.infinity + pld.from_above[0], pld.from_above[1])]
-    pld = _thinned(pld, np.sum([np.log(p + (1 - p) * mass) for mass in below], axis=0), _step_y(p))
+    pld = _spread_on_cells(pld, np.sum([np.log(p + (1 - p) * mass) for mass in below], axis=0), _cell_width(p))
     above_p, above_q = pld.from_above
     # the differences cancel near r = 0: what they may be wrong is taken from r and given to q_max
     r = np.clip(1.0 - (pld.infinity + above_p) * (1.0 + ROUNDING), 0.0, 1.0)
@@ -103,14 +103,14 @@ def upper_polygon(pld: LossDistribution, stop_probability: float) -> Polygon:
     return Polygon(np.append(r, 1.0), np.append(other, 1.0))
 
 
-def _step_y(stop_probability: float) -> float:
+def _cell_width(stop_probability: float) -> float:
     return max(STEP_Y, float(-np.log(stop_probability)) / MOST_Y)
 
 
 # --- cells --------------------------------------------------------------------------------------------------------
 
 
-def _refined(edge: Polygon, place: Array, step: float) -> Polygon:
+def _with_corners_added(edge: Polygon, place: Array, step: float) -> Polygon:
     """Corners added: the positive coordinate ``place`` grows by at most a factor e^step from each to the next."""
     cuts = np.ceil(np.diff(np.log(place)) / step).astype(int)
     here, there = [edge.here], [edge.there]
@@ -123,7 +123,7 @@ def _refined(edge: Polygon, place: Array, step: float) -> Polygon:
     return Polygon(np.concatenate(here)[order], np.sort(np.concatenate(there)))
 
 
-def _distinguishing_event(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
+def _cells_of_event(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
     """x and x' at the corners of the cells of e, and the share by which A has to be raised there.
 
     On a cell x' is linear in x; A = x/(x + y) is concave, above its chord by at most (width/x)²/16 of itself, and B is
@@ -135,19 +135,19 @@ def _distinguishing_event(low: Polygon, p: float, stop: int) -> tuple[Array, Arr
         x, other = x[kept], other[kept]
         first = min(SMALLEST * p, 0.5 * float(x[0]))
         x, other = np.append(first, x), np.append(first * (other[0] / x[0]), other)
-    fine = _refined(Polygon(x, other), x, STEP_X)
+    fine = _with_corners_added(Polygon(x, other), x, STEP_X)
     raised = np.append((np.diff(fine.here) / fine.here[:-1]) ** 2 / 16, 0.0)
     return fine.here, fine.there, np.maximum(raised, np.append(first / p, raised[:-1]))
 
 
-def _other_releases(high: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
+def _cells_of_other_releases(high: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
     """y and y' at the corners of the cells of r, and the share by which B has to be lowered there.
 
     On a cell y' is linear in y; A is convex in y and below its chord, B = x'/(x' + y') is convex, below its chord by at
     most width²·(x' + y'_right)/(4·(x' + y'_left)³) of itself, which falls with x' ≥ p·stop.
     """
     y, other = p * (1 - stop) + (1 - p) * high.here, p * (1 - stop) + (1 - p) * high.there
-    fine = _refined(Polygon(y, other), p * stop + other, _step_y(p))
+    fine = _with_corners_added(Polygon(y, other), p * stop + other, _cell_width(p))
     left, right = p * stop + fine.there[:-1], p * stop + fine.there[1:]
     lowered = np.append((right - left) ** 2 * right / (4 * left**3), 0.0)
     return fine.here, fine.there, np.minimum(np.maximum(lowered, np.append(0.0, lowered[:-1])), 1.0)
@@ -159,8 +159,8 @@ def release_lines(pld: LossDistribution, stop_probability: float) -> AffineLines
     pld = with_mass_at_most_one(pld)
     low, high = lower_polygon(pld), upper_polygon(pld, p)
     for stop in (0, 1):
-        x, x_other, raised = (side[:, None] for side in _distinguishing_event(low, p, stop))
-        y, y_other, lowered = _other_releases(high, p, stop)
+        x, x_other, raised = (side[:, None] for side in _cells_of_event(low, p, stop))
+        y, y_other, lowered = _cells_of_other_releases(high, p, stop)
         height = np.minimum(x / (x + y) * (1.0 + raised) * (1.0 + SLACK), 1.0)
         fall = x_other / (x_other + y_other) * (1.0 - lowered) * (1.0 - SLACK)
         told = height > fall  # all other lines are below 0 from c = 1 on

@@ -125,7 +125,7 @@ def verify(one_run: Guarantee | Statement, count: CountDistribution | float, eps
         floor = open_failure(one_run, distribution)
     else:
         enough = 0.0 if certified <= delta else delta / (1.0 - MARGIN)
-        floor = largest_delta(_refuting(one_run), distribution, epsilon, enough)
+        floor = largest_delta(_known_mechanisms(one_run), distribution, epsilon, enough)
     floor *= 1.0 - MARGIN
     if floor > certified + ROUNDED:
         raise PrivacyError(
@@ -144,25 +144,25 @@ def verify(one_run: Guarantee | Statement, count: CountDistribution | float, eps
 EXACT = (GaussianDP, ZCDP, PureDP, ApproxDP, NonPrivate)
 
 
-def _refuting(one_run: Guarantee) -> list[Tails]:
+def _known_mechanisms(one_run: Guarantee) -> list[Tails]:
     """Mechanisms known to have this guarantee, with both orders of the neighbours; empty if none is known."""
     if type(one_run) in EXACT:
         return worst_tails(one_run)
     if type(one_run) is DPSGD:
-        return _of_dpsgd(one_run)
+        return _mechanisms_of_dpsgd(one_run)
     if type(one_run) is ProfileDP and one_run.given_pair is not None:  # the pair of a function lies above it
-        return _of_pair(one_run.given_pair)
+        return _mechanisms_of_pair(one_run.given_pair)
     return []
 
 
-def _of_pair(pair: DominatingPair) -> list[Tails]:
+def _mechanisms_of_pair(pair: DominatingPair) -> list[Tails]:
     """Both directions of a pair as mechanisms, where the reversed curve is covered by the other direction."""
     both = ((pair.removed, pair.added), (pair.added, pair.removed))
     found = [(probabilities(pld), reverse) for pld, reverse in both]
-    return [cuts(outcomes) for outcomes, reverse in found if _covered(outcomes, reverse)]
+    return [cuts(outcomes) for outcomes, reverse in found if _is_covered(outcomes, reverse)]
 
 
-def _covered(outcomes: Outcomes, stated: LossDistribution) -> bool:
+def _is_covered(outcomes: Outcomes, stated: LossDistribution) -> bool:
     """Return whether the curve of Q against P is at most ``stated``; both are linear in e^ε between their kinks."""
     p, q, _ = outcomes
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -172,7 +172,7 @@ def _covered(outcomes: Outcomes, stated: LossDistribution) -> bool:
     return bool(np.all(curve <= stated.delta_at(kinks) + 1e-12))
 
 
-def _of_dpsgd(one_run: DPSGD) -> list[Tails]:
+def _mechanisms_of_dpsgd(one_run: DPSGD) -> list[Tails]:
     """Noisy sums rounded to numbered cells, the numbers added up over all steps.
 
     Rounding and adding are post-processing, so the result has the guarantee. Its two distributions are exact, up to the
@@ -180,14 +180,14 @@ def _of_dpsgd(one_run: DPSGD) -> list[Tails]:
     """
     if one_run.steps == 0:
         return [gaussian_tails(0.0)]
-    p, q = _one_step(one_run.noise_multiplier, one_run.sample_rate, one_run.neighboring == "replace_one")
-    (removed, e), (added, f) = (_added_up(masses, int(one_run.steps)) for masses in (p, q))
-    order = _by_ratio(removed, added)
+    p, q = _dpsgd_step_cells(one_run.noise_multiplier, one_run.sample_rate, one_run.neighboring == "replace_one")
+    (removed, e), (added, f) = (_self_convolved(masses, int(one_run.steps)) for masses in (p, q))
+    order = _order_by_ratio(removed, added)
     removed, added = removed[order], added[order]
     return [cuts(Outcomes(removed, added, e + f)), cuts(Outcomes(added[::-1], removed[::-1], e + f))]
 
 
-def _one_step(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:
+def _dpsgd_step_cells(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:
     """Probabilities of numbered cells of one noisy sum, with and without the record (or with one and the other)."""
     edges = np.linspace(-1.0 - 14.0 * noise, 1.0 + 14.0 * noise, 40001)
     inner = edges[1:-1]  # the first and the last cell reach to infinity
@@ -204,7 +204,7 @@ def _one_step(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:
     return np.asarray(np.bincount(numbers, p), dtype=float), np.asarray(np.bincount(numbers, q), dtype=float)
 
 
-def _added_up(masses: Array, steps: int) -> tuple[Array, float]:
+def _self_convolved(masses: Array, steps: int) -> tuple[Array, float]:
     """Distribution of the sum of ``steps`` numbers, modulo a large number, and the error of its sums."""
     size = fft.next_fast_len(2 * masses.size + int(48 * ATOMS * np.sqrt(steps)), real=True)
     total = np.maximum(fft.irfft(fft.rfft(masses, size) ** steps, size), 0.0)
@@ -212,7 +212,7 @@ def _added_up(masses: Array, steps: int) -> tuple[Array, float]:
     return total, error
 
 
-def _by_ratio(p: Array, q: Array) -> npt.NDArray[np.intp]:
+def _order_by_ratio(p: Array, q: Array) -> npt.NDArray[np.intp]:
     """Order of outcomes by rising p/q; masses at the rounding level go to the middle. Any order is valid."""
     told = p + q > 1e-15 * max(float(p.max()), float(q.max()))
     ratio = np.zeros_like(p)

@@ -91,7 +91,7 @@ def witness(one_run: Guarantee | Statement, count: CountDistribution | float, ep
     if epsilon > LARGEST_EPSILON:
         return open_failure(one_run, distribution)
     found = largest_delta(worst_tails(one_run), distribution, epsilon)
-    return found if found > _least_told(one_run, distribution) else 0.0
+    return found if found > _smallest_reliable_delta(one_run, distribution) else 0.0
 
 
 def largest_delta(
@@ -128,7 +128,7 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountDistribution | f
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     if open_failure(one_run, distribution) > delta:
         return np.inf
-    all_tails, delta = worst_tails(one_run), max(delta, _least_told(one_run, distribution))
+    all_tails, delta = worst_tails(one_run), max(delta, _smallest_reliable_delta(one_run, distribution))
     three = _largest_epsilon(
         lambda at: max(largest_gain(tails, distribution, at) for tails in all_tails), delta, 1.0, 2.0, 1e-7
     )
@@ -158,7 +158,7 @@ def open_failure(one_run: Guarantee, distribution: CountDistribution) -> float:
     return float(pgf_increase(distribution, np.zeros(1), np.array([share]))[0][0])
 
 
-def _least_told(one_run: Guarantee, distribution: CountDistribution) -> float:
+def _smallest_reliable_delta(one_run: Guarantee, distribution: CountDistribution) -> float:
     """δ down to which a pair is sure to have all the digits that its guarantee has by other ways, such as Rényi's."""
     if isinstance(one_run, (GaussianDP, ZCDP, NonPrivate, *WITH_EPSILON)):
         return 0.0
@@ -180,17 +180,17 @@ def worst_tails(one_run: Guarantee) -> list[Tails]:
 
 def gaussian_tails(mu: float) -> Tails:
     return Tails(
-        lambda p: special.ndtr(special.ndtri(p) + mu), lambda p: special.ndtr(special.ndtri(p) - mu), _cells(mu)
+        lambda p: special.ndtr(special.ndtri(p) + mu), lambda p: special.ndtr(special.ndtri(p) - mu), _normal_cells(mu)
     )
 
 
-def _cells(mu: float) -> Outcomes:
+def _normal_cells(mu: float) -> Outcomes:
     """N(μ, 1) and N(0, 1) with values rounded to cells, which is post-processing."""
     edges = np.linspace(-8.5, 8.5 + mu, 6001)
-    return Outcomes(_steps(edges - mu), _steps(edges))
+    return Outcomes(_normal_probabilities(edges - mu), _normal_probabilities(edges))
 
 
-def _steps(edges: Array) -> Array:
+def _normal_probabilities(edges: Array) -> Array:
     """Φ between neighbouring edges, from the side on which no digits cancel; the outer cells reach to infinity."""
     below, above = special.ndtr(edges), special.ndtr(-edges)
     below[0] = above[-1] = 0.0
@@ -237,23 +237,21 @@ def largest_gain(tails: Tails, distribution: CountDistribution, epsilon: float) 
     best = 0.0
     for _ in range(7):
         c, s = np.exp(np.linspace(*low, 81)), np.exp(np.linspace(*high, 81))
-        values = _gain(tails, distribution, epsilon, c[:, None], s[None, :])
+        values = _cuts_gain(tails, distribution, epsilon, c[:, None], s[None, :])
         i, j = np.unravel_index(int(np.argmax(values)), values.shape)
         best = max(best, float(values[i, j]))
-        low, high = _around(low, int(i)), _around(high, int(j))
-    return max(
-        best,
-        float(_gain(tails, distribution, epsilon, np.zeros((1, 1)), np.exp(np.linspace(-40, 0, 4001))[None, :]).max()),
-    )
+        low, high = _interval_around(low, int(i)), _interval_around(high, int(j))
+    none, s = np.zeros((1, 1)), np.exp(np.linspace(-40, 0, 4001))[None, :]
+    return max(best, float(_cuts_gain(tails, distribution, epsilon, none, s).max()))
 
 
-def _around(interval: tuple[float, float], index: int) -> tuple[float, float]:
+def _interval_around(interval: tuple[float, float], index: int) -> tuple[float, float]:
     step = (interval[1] - interval[0]) / 80
     middle = interval[0] + index * step
     return middle - 3 * step, min(middle + 3 * step, 0.0)
 
 
-def _gain(tails: Tails, distribution: CountDistribution, epsilon: float, c: Array, s: Array) -> Array:
+def _cuts_gain(tails: Tails, distribution: CountDistribution, epsilon: float, c: Array, s: Array) -> Array:
     """A(S) − e^ε·A'(S), rounded down."""
     c_other, s_other = tails.lowest(c), tails.highest(s)
     inside = (c + s <= 1.0) & (c_other + s_other <= 1.0)
@@ -278,7 +276,7 @@ def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> t
     return np.maximum(rises - 4e-15, least * (1 - 1e-12)), above
 
 
-def groups(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcomes:
+def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcomes:
     """Outcomes in few groups, narrow where a search with ``mean`` runs on average looks. Atoms may be split."""
     p, q = outcomes.p, outcomes.q
     places = np.arange(p.size + 1.0)
@@ -287,24 +285,26 @@ def groups(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcomes:
     narrow = 1e-2 / mean
     ends = np.append(np.geomspace(1e-10, narrow, cuts // 2), np.geomspace(narrow, 0.5, cuts))
     even = np.linspace(0.0, 1.0, cuts // 2)
-    at = np.concatenate([_places(ends, below_p), p.size - _places(ends, above_p[::-1]), _places(even, below_p)])
-    at = np.unique(np.append(at, _places(np.append(ends, even), below_q)))
+    at = np.concatenate(
+        [_positions(ends, below_p), p.size - _positions(ends, above_p[::-1]), _positions(even, below_p)]
+    )
+    at = np.unique(np.append(at, _positions(np.append(ends, even), below_q)))
     above_q = np.append(np.cumsum(q[::-1])[::-1], 0.0)
     ours, theirs = (
-        _between(np.interp(at, places, below), np.interp(at, places, above))
+        _masses_between(np.interp(at, places, below), np.interp(at, places, above))
         for below, above in ((below_p, above_p), (below_q, above_q))
     )
     kept = ours + theirs > 1e-15
     return Outcomes(ours[kept], theirs[kept], outcomes.error)
 
 
-def _places(shares: Array, cumulative: Array) -> Array:
+def _positions(shares: Array, cumulative: Array) -> Array:
     """Positions at which a cumulative mass reaches each share, in outcomes and parts of an outcome."""
     grown = np.append(True, np.diff(cumulative) > 0)
     return np.asarray(np.interp(shares, cumulative[grown], np.flatnonzero(grown).astype(float)))
 
 
-def _between(below: Array, above: Array) -> Array:
+def _masses_between(below: Array, above: Array) -> Array:
     """Masses between neighbouring cuts, from the side on which no digits cancel."""
     return np.asarray(np.maximum(np.where(below[1:] < 0.5, np.diff(below), -np.diff(above)), 0.0))
 
@@ -314,7 +314,7 @@ def best_order(few: Outcomes, counting: int, distribution: CountDistribution, ep
 
     gain[i, j] is the gain of the j-th counting group with i other groups below it. Rounded down.
     """
-    gain = np.maximum(_gains(few, counting, distribution, epsilon), 0.0)
+    gain = np.maximum(_gains_of_groups(few, counting, distribution, epsilon), 0.0)
     placed = np.concatenate([np.zeros((counting + 1, 1)), np.cumsum(gain, axis=1)], axis=1)
     best = placed[-1, -1] - placed[-1]
     for row in placed[-2::-1]:  # from j on: place some that count at this i, then go on
@@ -322,8 +322,8 @@ def best_order(few: Outcomes, counting: int, distribution: CountDistribution, ep
     return float(best[0] * (1.0 - 1e-12))
 
 
-def _gains(few: Outcomes, counting: int, distribution: CountDistribution, epsilon: float) -> Array:
-    top_p, top_q = (_above(side, counting) for side in (few.p, few.q))
+def _gains_of_groups(few: Outcomes, counting: int, distribution: CountDistribution, epsilon: float) -> Array:
+    top_p, top_q = (_mass_above(side, counting) for side in (few.p, few.q))
     error = few.error
     ours = np.maximum(few.p[counting:] - error, 0.0)
     theirs = few.q[counting:] + error
@@ -332,7 +332,7 @@ def _gains(few: Outcomes, counting: int, distribution: CountDistribution, epsilo
     return np.asarray(least - np.exp(epsilon) * most)
 
 
-def _above(side: Array, counting: int) -> Array:
+def _mass_above(side: Array, counting: int) -> Array:
     """Mass that scores above: of groups that do not count if i of them are below, and of counting groups after j."""
     others = np.append(np.cumsum(side[:counting])[::-1], 0.0)
     later = np.append(np.cumsum(side[counting:][::-1])[::-1], 0.0)[1:]
@@ -344,7 +344,7 @@ class ManyGroups:
 
     def __init__(self, outcomes: Outcomes, distribution: CountDistribution) -> None:
         self.distribution, self.coarse = distribution, outcomes.p.size <= FEW
-        self.few = groups(outcomes, max(distribution.mean, 1.0), 2 * CUTS if self.coarse else CUTS)
+        self.few = group_outcomes(outcomes, max(distribution.mean, 1.0), 2 * CUTS if self.coarse else CUTS)
         self.counting: int | None = None
 
     def gain(self, epsilon: float) -> float:
