@@ -31,7 +31,7 @@ COUNTS: dict[str, Callable[[float], CountDistribution]] = {
 
 
 def argument_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Parser of the command line for the ε of a search."""
     parser = argparse.ArgumentParser(prog="python -m sklearn_dpsearch.privacy", description=__doc__.partition(": ")[2])
     kinds = parser.add_mutually_exclusive_group(required=True)
     for kind, build in RUNS.items():
@@ -45,11 +45,12 @@ def argument_parser() -> argparse.ArgumentParser:
 
 
 def _parameter_names(kind: type[Guarantee]) -> list[str]:
+    """Names of a guarantee's numbers, in order."""
     return [field.name for field in fields(kind) if field.name != "neighboring"]
 
 
 def search_epsilon_in_words(given: argparse.Namespace) -> str:
-    """Three lines: one run, the search (both rounded up), and the certificate (rounded down)."""
+    """Text of three lines: ε of one run, of the search, and its certificate."""
     kind, numbers = next((kind, found) for kind in RUNS if (found := getattr(given, kind)) is not None)
     one_run = RUNS[kind](**dict(zip(_parameter_names(RUNS[kind]), numbers)), neighboring=given.neighboring)
     count = COUNTS[given.distribution](given.runs)
@@ -66,7 +67,7 @@ def search_epsilon_in_words(given: argparse.Namespace) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print the answer, or what is wrong with the arguments."""
+    """Print the ε of a search, or what is wrong with the arguments."""
     parser = argument_parser()
     try:
         print(search_epsilon_in_words(parser.parse_args(words)))

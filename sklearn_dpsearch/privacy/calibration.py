@@ -42,7 +42,7 @@ Reached: TypeAlias = Callable[[float], float | None]
 
 
 class Bracket(NamedTuple):
-    """A parameter that meets the target and one that fails it; None if missing."""
+    """Parameter that meets the target ε and one that fails it, or None."""
 
     safe: float | None
     unsafe: float | None
@@ -119,7 +119,7 @@ def calibrate(
 
 
 def _epsilon_by_parameter(guarantee_of: Callable[[float], Guarantee], delta: float) -> Reached:
-    """ε by parameter, computed once for each: an accountant may need seconds."""
+    """ε at δ as a function of the parameter, computed once for each."""
 
     @cache
     def reached(parameter: float) -> float | None:
@@ -133,6 +133,8 @@ def _epsilon_by_parameter(guarantee_of: Callable[[float], Guarantee], delta: flo
 
 
 def _meets_target(reached: Reached, target: float) -> Callable[[float], bool]:
+    """Predicate: the guarantee of a parameter has at most the target ε."""
+
     def met(parameter: float) -> bool:
         epsilon = reached(parameter)
         return epsilon is not None and epsilon <= target
@@ -146,7 +148,7 @@ def _meets_target(reached: Reached, target: float) -> Callable[[float], bool]:
 def _bracket_by_rough_bounds(
     guarantee_of: Callable[[float], Guarantee], reached: Reached, target: float, delta: float, tolerance: float
 ) -> Bracket | None:
-    """Two close parameters around the target, found by fast rough bounds; None if these are missing or fail.
+    """Bracket the target ε closely by fast rough bounds; None if these fail.
 
     A parameter that is safe by a rough bound is safe. From there the exact bounds need two or three steps.
     """
@@ -168,7 +170,7 @@ def _bracket_by_rough_bounds(
 
 
 def _follow_power_law(reached: Reached, target: float, point: float, power: float, tolerance: float) -> Bracket | None:
-    """Follow a power law, refined at each step, from a point near the target; None if a few steps do not suffice."""
+    """Approach the target ε along a power law; None after too many steps."""
     for _ in range(STEPS):
         epsilon = reached(point)
         if epsilon is None or not 0 < epsilon < math.inf or power == 0:
@@ -185,7 +187,7 @@ def _follow_power_law(reached: Reached, target: float, point: float, power: floa
 
 
 def _local_power(reached: Reached, safe: float, unsafe: float) -> float:
-    """The exponent of a power law ε ∝ parameter^power near the safe end; 0 if there is none."""
+    """Exponent of ε ∝ parameter^power near a parameter; 0 if there is none."""
     point = safe * (1.05 if unsafe > safe else 1 / 1.05)
     there, here = reached(point), reached(safe)
     if there is None or here is None or not 0 < here < there < math.inf:
@@ -194,6 +196,7 @@ def _local_power(reached: Reached, safe: float, unsafe: float) -> float:
 
 
 def _sorted_bracket(reached: Reached, target: float, given: tuple[float, float]) -> Bracket:
+    """Bracket of the target from the caller's two parameters."""
     met = _meets_target(reached, target)
     safe = [parameter for parameter in given if met(parameter)]
     if len(safe) == 1:
@@ -203,7 +206,7 @@ def _sorted_bracket(reached: Reached, target: float, given: tuple[float, float])
 
 
 def _bracket_target(reached: Reached, target: float) -> Bracket:
-    """Walk from START towards the target, until it is passed."""
+    """Bracket the target ε by a geometric walk of parameters from START."""
     met, factor = _meets_target(reached, target), _search_direction(reached, target)
     met_at_start, end = met(START), MOST if factor > 1 else LEAST
     points = takewhile(lambda parameter: reached(parameter) is not None, geometric(START, factor, end))
@@ -218,7 +221,7 @@ def _bracket_target(reached: Reached, target: float) -> Bracket:
 
 
 def _search_direction(reached: Reached, target: float) -> float:
-    """The factor that leads towards the target: a larger parameter may promise more, or less."""
+    """Factor on the parameter that leads towards the target ε."""
     start = reached(START)
     require(start is not None, f"a bracket, as no mechanism has the parameter {START:g}", bracket=None)
     too_much = _or_infinite(start) > target
@@ -234,7 +237,7 @@ def _search_direction(reached: Reached, target: float) -> float:
 
 
 def _bracket_next_to_impossible(reached: Reached, target: float, impossible: float, unsafe: float) -> Bracket:
-    """Search between an impossible parameter and one that promises too little, for the first that is enough."""
+    """Bracket the target ε beside parameters that no mechanism has."""
     below = impossible < unsafe
     met, turn = _meets_target(reached, target), Turn(min(impossible, unsafe), max(impossible, unsafe))
     edge = unsafe
@@ -247,6 +250,7 @@ def _bracket_next_to_impossible(reached: Reached, target: float, impossible: flo
 
 
 def _or_infinite(epsilon: float | None) -> float:
+    """ε, or infinity where no mechanism has the parameter."""
     return math.inf if epsilon is None else epsilon
 
 
@@ -254,7 +258,7 @@ def _or_infinite(epsilon: float | None) -> float:
 
 
 def _narrow_bracket(reached: Reached, target: float, safe: float, unsafe: float, tolerance: float) -> float:
-    """The safe end of a small interval around the target."""
+    """Safe parameter of a small bracket around the target ε."""
     met, rising = _meets_target(reached, target), safe < unsafe
 
     def condition(parameter: float) -> bool:
@@ -274,7 +278,7 @@ def _narrow_bracket(reached: Reached, target: float, safe: float, unsafe: float,
 
 
 def _interpolate_by_power_law(target: float, safe: float, unsafe: float, best: float, most: float) -> float:
-    """A point inside the interval: where a power law through both ends would meet the target, kept off the ends."""
+    """Parameter at which a power law through a bracket meets the target ε."""
     share = 0.5
     if 0 < best < most < math.inf:
         share = math.log(target * (1 - AIM) / best) / math.log(most / best)
@@ -283,6 +287,7 @@ def _interpolate_by_power_law(target: float, safe: float, unsafe: float, best: f
 
 
 def _unreachable_error(target: float, delta: float, least: float | None) -> PrivacyError:
+    """Error that names the smallest ε in reach."""
     if delta == 0 and (least is None or math.isinf(least)):
         return MissingDeltaError(
             f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is needed. "
@@ -301,7 +306,7 @@ LEAST_NOISE, MOST_NOISE = 1e-2, 1e6
 
 
 def gaussian_target(mu: float, neighboring: Neighboring = "add_remove", slack: float = 1e-9) -> Guarantee:
-    """The guarantee that ``noise_multiplier_under`` keeps under this relation: μ-GDP, except for a mass of ``slack``.
+    """Guarantee that ``noise_multiplier_under`` keeps: μ-GDP, but for a mass ``slack``.
 
     DP-SGD has heavier tails than every Gaussian pair, at negligible probabilities. The slack covers these tails and is
     part of the guarantee and of every number computed from it.
@@ -315,7 +320,7 @@ def gaussian_target(mu: float, neighboring: Neighboring = "add_remove", slack: f
 def noise_multiplier_under(
     mu: float, sample_rate: float, steps: int, slack: float = 1e-9, neighboring: Neighboring = "add_remove"
 ) -> float:
-    """The least noise multiplier found with which DP-SGD keeps ``gaussian_target(mu, neighboring)`` at every ε.
+    """Least noise multiplier with which DP-SGD keeps ``gaussian_target`` at every ε.
 
     Candidates with different rates and numbers of steps, each calibrated like this, share one guarantee (Koskela &
     Kulkarni 2023, §4.1 and appendix D, with the whole profile in place of a line of Rényi divergences).
@@ -369,7 +374,7 @@ def noise_multiplier_under(
 
 
 def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
-    """Return whether a profile is at most the target's at every ε ≥ 0, where the target may fail with ``slack``.
+    """Return whether a privacy profile is at most a target's at every ε ≥ 0.
 
     By duality this also holds at every real ε. Both profiles fall in ε: between two points of the grid, the
     guarantee's value at the left is compared with the target's at the right.
@@ -382,7 +387,9 @@ def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
 
 
 def _noise_by_central_limit(mu: float, sample_rate: float, steps: int, neighboring: Neighboring) -> float:
-    """First guess of the noise, from the central limit theorem of Bu, Dong, Long & Su (2020).
+    """Guess the noise of DP-SGD by the central limit theorem.
+
+    Bu, Dong, Long & Su (2020).
 
     The likelihood ratio of one step has variance q²·(e^{1/σ²} − 1), and 4q²·sinh(1/σ²) if a record changes.
     """

@@ -69,7 +69,10 @@ def from_event(event: Any, neighboring: Neighboring = "add_remove") -> Guarantee
 
 
 def _noise_event(kind: type[Guarantee], parameter: str) -> Callable[[Any, Neighboring], Guarantee]:
-    """Noise of a scale relative to the sensitivity: its inverse, rounded up, is the parameter of the guarantee."""
+    """Reader of a noise event: the inverse scale is the parameter.
+
+    It is rounded up.
+    """
 
     def guarantee_of(event: Any, neighboring: Neighboring) -> Guarantee:
         noise = event.noise_multiplier
@@ -82,15 +85,18 @@ def _noise_event(kind: type[Guarantee], parameter: str) -> Callable[[Any, Neighb
 
 
 def _no_op_event(event: Any, neighboring: Neighboring) -> Guarantee:
+    """Guarantee of an event that reads nothing."""
     return PureDP(epsilon=0.0, neighboring=neighboring)
 
 
 def _composed_event(event: Any, neighboring: Neighboring) -> Guarantee:
+    """Guarantee of a composed event."""
     parts = [from_event(one, neighboring) for one in event.events]
     return compose(*parts) if parts else _no_op_event(event, neighboring)
 
 
 def _self_composed_event(event: Any, neighboring: Neighboring) -> Guarantee:
+    """Guarantee of an event repeated a fixed number of times."""
     one, count = from_event(event.event, neighboring), event.count
     require_whole(0, count=count)
     if count == 0:
@@ -101,7 +107,10 @@ def _self_composed_event(event: Any, neighboring: Neighboring) -> Guarantee:
 
 
 def _poisson_sampled_event(event: Any, neighboring: Neighboring) -> Guarantee:
-    """A Gaussian sum over a Poisson batch is a step of DP-SGD; anything else is a subset search with no training."""
+    """Guarantee of a Poisson-sampled event.
+
+    A Gaussian sum over a Poisson batch is a step of DP-SGD; anything else is a subset search with no training.
+    """
     rate, inside = event.sampling_probability, type(event.event).__name__
     require(0 <= rate <= 1, "0 <= sampling_probability <= 1", sampling_probability=rate)
     one = from_event(event.event, neighboring)
@@ -112,7 +121,10 @@ def _poisson_sampled_event(event: Any, neighboring: Neighboring) -> Guarantee:
 
 
 def _repeat_and_select_event(event: Any, neighboring: Neighboring) -> Guarantee:
-    """Shape by which ``dp_accounting`` names K: infinite for Poisson, 1 for geometric, 0 for logarithmic."""
+    """Guarantee of the best of K runs, K named by its shape.
+
+    Infinite for Poisson, 1 for geometric, 0 for logarithmic.
+    """
     mean, shape = float(event.mean), float(event.shape)
     known: dict[float, Callable[[float], CountDistribution]] = {math.inf: Poisson, 1.0: Geometric, 0.0: Logarithmic}
     count = known[shape](mean) if shape in known else NegativeBinomial(shape=shape, mean=mean)

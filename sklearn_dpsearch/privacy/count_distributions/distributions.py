@@ -61,7 +61,7 @@ class Poisson(CountDistribution):
 
 @dataclass(frozen=True)
 class _Trials(CountDistribution):
-    """Number of successes of n trials with probability p each: f(z) = (1 − p + pz)^n."""
+    """Distribution of K as successes of n trials: f(z) = (1 − p + pz)^n."""
 
     if TYPE_CHECKING:  # fields of one distribution
 
@@ -89,7 +89,7 @@ class _Trials(CountDistribution):
         return np.asarray(choose + special.xlogy(k, p) + special.xlog1py(n - k, -p))
 
     def _log_power(self, trials: int, z: Array, u: Array) -> Array:
-        """log (1 − p + pz)^trials = log (1 − pu)^trials; 0 of no trials, even where the base is 0."""
+        """Logarithm of (1 − p + pz)^trials; 0 of no trials."""
         p = self.p
         if trials == 0:
             return np.zeros_like(u)
@@ -137,7 +137,7 @@ class Binomial(_Trials):
 
 @dataclass(frozen=True)
 class Fixed(_Trials):
-    """Always k runs (naive repetition).
+    """Fixed number k of runs (naive repetition).
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Fixed(_Trials):
 
 @dataclass(frozen=True)
 class FromPMF(Finite):
-    """Any distribution with finite support.
+    """Distribution of K from a list of probabilities.
 
     Parameters
     ----------
@@ -206,7 +206,10 @@ class FromPMF(Finite):
 
 
 def as_count_distribution(count: CountDistribution | float) -> CountDistribution:
-    """A distribution of K; a number stands for ``Geometric(mean)``, the best at equal (ε, δ) for most budgets."""
+    """Distribution of K; a number stands for ``Geometric(mean)``.
+
+    That is the best at equal (ε, δ) for most budgets.
+    """
     if isinstance(count, CountDistribution):
         return count
     if isinstance(count, (bool, np.bool_)) or not isinstance(count, Real):

@@ -28,7 +28,7 @@ MOST_LOSSES = 20_001
 
 
 def _as_guarantees(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> list[Guarantee]:
-    """Each of several guarantees; statements for persons are never combined with statements for records."""
+    """Guarantees from guarantees and statements, all about one unit."""
     if isinstance(guarantees, Guarantee | Statement):
         raise TypeError(
             f"Found {guarantees!r} alone; several guarantees are needed. Give a list, e.g. [{guarantees!r}]."
@@ -43,7 +43,7 @@ def _as_guarantees(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statem
 
 
 def compose(*guarantees: Guarantee | Statement) -> Guarantee:
-    """The guarantee of releasing the results of all mechanisms, each chosen in view of the earlier results.
+    """Guarantee of releasing the results of several mechanisms, chosen adaptively.
 
     Gaussian, zero-concentrated and Rényi guarantees add up in closed form; the rest is convolved numerically, and where
     all parts have a Rényi curve the smaller of both routes is reported.
@@ -80,7 +80,7 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
 
 
 def _merge_closed_forms(parts: Sequence[Guarantee]) -> list[Guarantee]:
-    """Merge parts of kinds whose parameters add up; keep the others."""
+    """Merge guarantees whose parameters add up; keep the others."""
     rest = [part for part in parts if type(part) not in CLOSED_FORMS]
     for kind, add in CLOSED_FORMS.items():
         same = [part for part in parts if type(part) is kind]
@@ -89,6 +89,7 @@ def _merge_closed_forms(parts: Sequence[Guarantee]) -> list[Guarantee]:
 
 
 def _sum_of_renyi_curves(parts: Sequence[RenyiDP]) -> dict[str, Any]:
+    """Orders and bounds of the sum of Rényi curves."""
     orders = np.unique(np.concatenate([part.orders for part in parts]))
     return {"orders": orders, "epsilons": sum(part.renyi(orders) for part in parts)}
 
@@ -102,13 +103,13 @@ CLOSED_FORMS: dict[type[Guarantee], Callable[[Sequence[Any]], dict[str, Any]]] =
 
 
 def _sum_rounded_up(numbers: Sequence[float]) -> float:
-    """The sum, rounded up."""
+    """Sum of numbers, rounded up."""
     return math.inf if math.inf in numbers else float_above(sum(map(Fraction, numbers), Fraction(0)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _SeveralMechanisms(Guarantee):
-    """Several mechanisms, under one relation."""
+    """Guarantee made of several mechanisms, under one relation."""
 
     parts: tuple[Guarantee, ...]
 
@@ -123,7 +124,7 @@ class _SeveralMechanisms(Guarantee):
         return all(part.has_renyi for part in self.parts)
 
     def _if_all_pure(self, combine: Callable[[Sequence[float]], float]) -> float | None:
-        """The parts' largest losses, combined; None unless all are known."""
+        """Combination of the largest losses; None unless all are known."""
         pure = [one for part in self.parts if (one := part.pure_epsilon) is not None]
         return combine(pure) if len(pure) == len(self.parts) else None
 
@@ -147,7 +148,7 @@ class Composition(_SeveralMechanisms, ByBothRoutes):
 
 
 def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], weights: Sequence[float]) -> Guarantee:
-    """Guarantee of a mechanism that draws one of several from a public distribution and names it: Σ w_i·δ_i(ε).
+    """Guarantee of a mechanism drawn from a public distribution, and named.
 
     The output names the drawn mechanism and the distribution of the draw does not depend on the data, so hockey-stick
     divergences average (docs/theory/composition.md); Rényi divergences of order α average as exp((α − 1)·ρ).
@@ -214,6 +215,7 @@ class Mixture(_SeveralMechanisms):
         return self._average([part._far_profile(epsilon) for part in self.parts])
 
     def _average(self, profiles: Sequence[Array]) -> Array:
+        """Weighted mean of privacy profiles, rounded up."""
         total = sum(w * values for values, w in zip(profiles, self.weights))
         return np.minimum(total * (1.0 + ROUNDING), 1.0)
 
@@ -222,7 +224,9 @@ class Mixture(_SeveralMechanisms):
 
 
 def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> Guarantee:
-    """The guarantee of an unknown one of several mechanisms: the largest of their profiles at each ε.
+    """Guarantee of an unknown one of several mechanisms.
+
+    The largest of their profiles at each ε.
 
     Parameters
     ----------
@@ -269,7 +273,9 @@ class Envelope(_SeveralMechanisms):
 
 
 def _upper_envelope(plds: Sequence[LossDistribution], reverses: Sequence[LossDistribution]) -> LossDistribution:
-    """Dots of the pointwise maximum at the losses that occur (a maximum of convex curves is convex).
+    """Loss distribution through the pointwise maximum of several curves.
+
+    Dots are at the losses that occur; a maximum of convex curves is convex.
 
     Of very many losses a part is enough, because chords of a convex curve lie above it.
     """

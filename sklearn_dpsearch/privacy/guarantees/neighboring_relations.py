@@ -49,7 +49,7 @@ MULTIPLIED: dict[type[Guarantee], tuple[str, int]] = {
 
 
 def _multiply_parameter(guarantee: Guarantee, steps: int) -> Guarantee:
-    """Guarantee of one of these kinds for the ends of a chain, rounded up."""
+    """Guarantee for a chain of neighbours, by multiplying its parameter."""
     name, power = MULTIPLIED[type(guarantee)]
     number = getattr(guarantee, name)
     more = float_above(Fraction(number) * steps**power) if math.isfinite(number) else math.inf
@@ -58,7 +58,7 @@ def _multiply_parameter(guarantee: Guarantee, steps: int) -> Guarantee:
 
 
 def delta_of_two_steps(pair: DominatingPair, epsilon: Array) -> Array:
-    """min over ε₁ of δ_removed(ε₁) + e^{ε₁}·δ_added(ε − ε₁), rounded up.
+    """Smallest δ_removed(ε₁) + e^{ε₁}·δ_added(ε − ε₁) over ε₁, rounded up.
 
     Both terms are convex in e^{ε₁}, the second as the perspective of a convex function. So a golden-section search
     finds the minimum, and every value on its way is a valid bound.
@@ -82,7 +82,7 @@ def delta_of_two_steps(pair: DominatingPair, epsilon: Array) -> Array:
 
 
 def as_replace_one(guarantee: Guarantee | Statement) -> Guarantee:
-    """Guarantee for a changed record that follows from one for the presence of a record.
+    """Guarantee for a changed record, from one for its presence.
 
     Pure, bounded-range, Laplace and Gaussian guarantees double, zero-concentrated ones count four times. ``DPSGD``,
     also composed with itself, has its own accounting, which costs less than twice. All others are converted by their
@@ -116,7 +116,7 @@ def as_replace_one(guarantee: Guarantee | Statement) -> Guarantee:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangedRecord(Guarantee):
-    """Guarantee for a changed record, derived only from the guarantee for its presence.
+    """Guarantee for a changed record, derived from one for its presence.
 
     Parameters
     ----------
@@ -147,20 +147,24 @@ class ChangedRecord(Guarantee):
         return self.presence.has_renyi
 
     def renyi(self, order: ArrayLike) -> Array:
-        """Two steps by the weak triangle inequality."""
+        """Rényi curve of two steps, by the weak triangle inequality."""
         return renyi_of_two_steps(self.presence.renyi, np.asarray(order, dtype=float))
 
     def _pair(self) -> DominatingPair:
-        """The pair, equal for both orders, as either record may be the removed one."""
+        """Dominating pair of two steps, equal for both orders."""
         return discretize_profiles(partial(delta_of_two_steps, self.presence.pair), number=POINTS)
 
 
 def renyi_of_two_steps(curve: Callable[[Array], Array], order: Array) -> Array:
-    """2α/(2α−1)·ρ(2α−1) + ρ(2α) (Bun & Steinke 2016, section 5: the triangle-like inequality, for two steps)."""
+    """Rényi divergence across two neighbouring steps, from a curve ρ.
+
+    2α/(2α−1)·ρ(2α−1) + ρ(2α) (Bun & Steinke 2016, section 5: the triangle-like inequality, for two steps).
+    """
     return np.asarray(2 * order / (2 * order - 1) * curve(2 * order - 1) + curve(2 * order))
 
 
 def _renyi_of_changed_record(guarantee: Any) -> Guarantee:
+    """Rényi guarantee for a changed record, from one for its presence."""
     orders = np.unique(np.concatenate([0.5 * guarantee.orders, 0.5 * (guarantee.orders + 1)]))
     orders = orders[orders > 1]
     epsilons = renyi_of_two_steps(guarantee.renyi, orders)
@@ -180,7 +184,7 @@ CARRIED_OVER: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
 
 
 def as_zero_out(guarantee: Guarantee | Statement) -> Guarantee:
-    """Guarantee for a blank record that follows from one for the presence of a record.
+    """Guarantee for a blank record, from one for its presence.
 
     It holds with the number of records as a public constant, of a mechanism that ignores a blank record as it ignores
     one that is not there (docs/theory/composition.md, "From one relation to another"). The numbers are the same.
@@ -206,7 +210,7 @@ def as_zero_out(guarantee: Guarantee | Statement) -> Guarantee:
 
 
 def _relabel_as_zero_out(value: Any) -> Any:
-    """Replace the relation in guarantees at any depth of a value."""
+    """Replace add_remove by zero_out in guarantees at any depth."""
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return tuple(map(_relabel_as_zero_out, value))
     if not isinstance(value, Guarantee) or value.neighboring != "add_remove":
@@ -221,7 +225,7 @@ def _relabel_as_zero_out(value: Any) -> Any:
 
 
 def for_group(guarantee: Guarantee | Statement, records: int) -> Guarantee:
-    """Guarantee for a person with several records, from one for a single record (group privacy).
+    """Guarantee for a person with several records (group privacy).
 
     Parameters
     ----------
@@ -259,7 +263,7 @@ def for_group(guarantee: Guarantee | Statement, records: int) -> Guarantee:
 
 @dataclass(frozen=True, kw_only=True)
 class OfGroup(Guarantee):
-    """Guarantee for a person with several records, derived only from the guarantee for one record.
+    """Guarantee for several records, derived from one for one record.
 
     Parameters
     ----------
@@ -282,12 +286,15 @@ class OfGroup(Guarantee):
         return None if one is None else float_above(Fraction(one) * self.records)
 
     def _profile(self, epsilon: Array) -> Array:
-        """The smaller of two bounds: that of the chain, known at points, and equal steps of ε."""
+        """Smaller of two bounds on δ for a group of records."""
         values = np.minimum(super()._profile(epsilon), self._equal_steps(epsilon))
         return self._zero_beyond_largest_loss(epsilon, values)
 
     def _equal_steps(self, epsilon: Array) -> Array:
-        """δ(ε/m)·(1 + e^{ε/m} + … + e^{(m−1)ε/m}), rounded up."""
+        """Bound on δ of a group by equal steps of ε, rounded up.
+
+        δ(ε/m)·(1 + e^{ε/m} + … + e^{(m−1)ε/m}).
+        """
         each = epsilon / self.records * (1.0 - ROUNDING)
         step = np.clip(each, 1e-300, LARGEST_LOSS / self.records)
         growth = np.expm1(self.records * step) / np.expm1(step) * (1.0 + ROUNDING)
@@ -299,7 +306,7 @@ class OfGroup(Guarantee):
 
 
 def pair_of_chain(pair: DominatingPair, steps: int) -> DominatingPair:
-    """The pair of both ends of a chain of ``steps`` neighbours, each with a record less than the one before."""
+    """Dominating pair of both ends of a chain of neighbours."""
     if steps == 1:
         return pair
     half = pair_of_chain(pair, steps // 2)
@@ -308,7 +315,7 @@ def pair_of_chain(pair: DominatingPair, steps: int) -> DominatingPair:
 
 
 def pair_of_joined_chains(first: DominatingPair, second: DominatingPair) -> DominatingPair:
-    """The pair of the ends of two joined chains."""
+    """Dominating pair of the ends of two joined chains of neighbours."""
     pairs = [DominatingPair(first.removed, second.removed), DominatingPair(second.added, first.added)]
     directions = max(len(first.directions), len(second.directions))
     return discretize_profiles(*(partial(delta_of_two_steps, pair) for pair in pairs[:directions]), number=POINTS)

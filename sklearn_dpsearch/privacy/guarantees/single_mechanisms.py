@@ -24,7 +24,9 @@ MOST_STEPS = 10**9
 
 @dataclass(frozen=True, kw_only=True)
 class ApproxDP(Guarantee):
-    """(ε, δ)-differential privacy, nothing else known. Dominated by randomised response that fails openly with δ.
+    """(ε, δ)-differential privacy, nothing else known.
+
+    Dominated by randomised response that fails openly with δ.
 
     Parameters
     ----------
@@ -53,7 +55,9 @@ class ApproxDP(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class ZCDP(Guarantee):
-    """ρ-zero-concentrated DP (Bun & Steinke 2016): Rényi divergence of order α at most ρ·α for every α > 1.
+    """ρ-zero-concentrated DP (Bun & Steinke 2016).
+
+    Rényi divergence of order α at most ρ·α for every α > 1.
 
     Parameters
     ----------
@@ -69,7 +73,7 @@ class ZCDP(Guarantee):
         require(0 <= self.rho < np.inf, "0 <= rho < inf", rho=self.rho)
 
     def renyi(self, order: ArrayLike) -> Array:
-        """ρ·α."""
+        """Rényi divergence ρ·α."""
         with np.errstate(over="ignore"):
             curve: Array = self.rho * np.asarray(order, dtype=float)
         return curve
@@ -108,7 +112,7 @@ class GaussianDP(Guarantee):
         return 0.0 if self.mu == 0 else None
 
     def renyi(self, order: ArrayLike) -> Array:
-        """μ²·α/2."""
+        """Rényi divergence μ²·α/2."""
         with np.errstate(over="ignore"):
             curve: Array = 0.5 * np.square(self.mu) * np.asarray(order, dtype=float)
         return curve
@@ -170,13 +174,19 @@ class RenyiDP(Guarantee):
         return hash((self.neighboring, self.orders.tobytes(), self.epsilons.tobytes()))
 
     def renyi(self, order: ArrayLike) -> Array:
-        """The smallest bound implied by the stated orders, because Rényi divergences grow with their order."""
+        """Smallest Rényi bound implied by the stated orders.
+
+        Rényi divergences grow with their order.
+        """
         orders, least = self._least_bound_above
         return least[np.searchsorted(orders, np.asarray(order, dtype=float) * (1 - 1e-12))]
 
     @cached_property
     def _least_bound_above(self) -> tuple[Array, Array]:
-        """The sorted orders, and for each the smallest bound of this or a larger order (none: infinite)."""
+        """Sorted orders, and the smallest bound from each order on.
+
+        Infinite where there is none.
+        """
         sort = np.argsort(self.orders)
         bounds = np.append(self.epsilons[sort], np.inf)
         return self.orders[sort], np.minimum.accumulate(bounds[::-1])[::-1]
@@ -190,10 +200,11 @@ class RenyiDP(Guarantee):
 
 
 class ByBothRoutes(Guarantee):
-    """A guarantee with the smaller of the profiles of its pair and of its Rényi curve, where it has one."""
+    """Guarantee with the smaller profile of its pair and its Rényi curve."""
 
     @cached_property
     def _renyi_route(self) -> RenyiDP:
+        """Rényi curve of this guarantee, at tabulated orders."""
         return RenyiDP(orders=ORDERS, epsilons=self.renyi(ORDERS), neighboring=self.neighboring)
 
     def _profile(self, epsilon: Array) -> Array:
@@ -203,7 +214,9 @@ class ByBothRoutes(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class DPSGD(ByBothRoutes):
-    """DP-SGD: ``steps`` adaptive Gaussian sums over Poisson batches (Abadi et al. 2016), everything fixed in advance.
+    """DP-SGD: ``steps`` adaptive Gaussian sums over Poisson batches.
+
+    Everything is fixed in advance (Abadi et al. 2016).
 
     Parameters
     ----------
@@ -243,7 +256,10 @@ class DPSGD(ByBothRoutes):
         return self.neighboring != "replace_one"
 
     def renyi(self, order: ArrayLike) -> Array:
-        """Exact at integer orders (Mironov, Talwar & Zhang 2019, eq. 3.3), log-moments interpolated between them."""
+        """Rényi curve of DP-SGD, exact at integer orders.
+
+        Mironov, Talwar & Zhang (2019), eq. 3.3; log-moments are interpolated between them.
+        """
         if not self.has_renyi:
             return super().renyi(order)
         return self.steps * basic_mechanisms.subsampled_gaussian_renyi(
@@ -258,7 +274,7 @@ class DPSGD(ByBothRoutes):
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileDP(Guarantee):
-    """A privacy profile: any callable ε ↦ δ(ε) on arrays of ε ≥ 0, an upper bound and nonincreasing.
+    """Privacy profile: a callable ε ↦ δ(ε), nonincreasing, from above.
 
     To be pickled, the callable must be picklable.
 
@@ -285,18 +301,18 @@ class ProfileDP(Guarantee):
 
     @classmethod
     def from_pld(cls, pld: Any, neighboring: Neighboring = "add_remove") -> ProfileDP:
-        """From a ``dp_accounting.pld`` privacy loss distribution (a pessimistic estimate)."""
+        """Build from a ``dp_accounting.pld`` privacy loss distribution (pessimistic)."""
         removed = _from_dp_accounting_pmf(pld._pmf_remove)
         added = removed if pld._symmetric else _from_dp_accounting_pmf(pld._pmf_add)
         return cls.from_pair(DominatingPair(removed, added), neighboring)
 
     @classmethod
     def from_pair(cls, pair: DominatingPair, neighboring: Neighboring = "add_remove") -> ProfileDP:
-        """From loss distributions."""
+        """Build from a dominating pair of loss distributions."""
         return cls(profile=pair.delta_at, given_pair=pair, neighboring=neighboring)
 
     def written_fields(self) -> dict[str, Any]:
-        """Fields of a profile made of loss distributions alone, for ``to_dict``."""
+        """Fields of a profile of loss distributions, for ``to_dict``."""
         pair = self.given_pair
         if pair is None or self.profile != pair.delta_at:
             raise PrivacyError(
@@ -321,6 +337,7 @@ class ProfileDP(Guarantee):
 
 
 def _from_dp_accounting_pmf(pmf: Any) -> LossDistribution:
+    """Loss distribution of a pessimistic ``dp_accounting`` PMF."""
     dense = pmf.to_dense_pmf()
     if not dense._pessimistic_estimate:
         raise ValueError(
@@ -333,7 +350,7 @@ def _from_dp_accounting_pmf(pmf: Any) -> LossDistribution:
 
 
 def _build_profile_of_pair(removed: LossDistribution, added: LossDistribution | None, neighboring: Any) -> ProfileDP:
-    """Build a profile; ``added`` is None if both orders of the neighbours have one distribution."""
+    """Rebuild a profile; ``added`` is None if both orders are alike."""
     return ProfileDP.from_pair(DominatingPair(removed, removed if added is None else added), neighboring)
 
 
@@ -342,7 +359,7 @@ BUILDERS["ProfileDP"] = _build_profile_of_pair
 
 @dataclass(frozen=True, kw_only=True)
 class NonPrivate(Guarantee):
-    """No promise: ε is infinite.
+    """Guarantee that promises nothing: ε is infinite.
 
     Parameters
     ----------

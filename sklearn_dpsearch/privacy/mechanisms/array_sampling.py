@@ -33,7 +33,7 @@ BLOCK = 2**16
 
 
 def bernoulli(n: int, probability: Number, random_bytes: RandomBytes) -> npt.NDArray[np.bool_]:
-    """Draw n independent values, each True with exactly this probability; shape (n,).
+    """Draw n independent coins, each True with exactly this probability.
 
     Parameters
     ----------
@@ -50,6 +50,7 @@ def bernoulli(n: int, probability: Number, random_bytes: RandomBytes) -> npt.NDA
 
 
 def _bernoulli_block(n: int, rest: Fraction, random_bytes: RandomBytes) -> npt.NDArray[np.bool_]:
+    """Draw one block of exact coins."""
     success, undecided = np.full(n, rest == 1), np.arange(n)
     while 0 < rest < 1 and undecided.size:
         digits, rest = divmod(rest * 2**64, 1)
@@ -60,13 +61,17 @@ def _bernoulli_block(n: int, rest: Fraction, random_bytes: RandomBytes) -> npt.N
 
 
 def uniform_integers(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray[np.integer[Any]]:
-    """n independent integers, exactly uniform on 0 … below − 1; shape (n,), of the smallest type that holds them."""
+    """Draw n integers, exactly uniform on 0 … below − 1.
+
+    Shape (n,), of the smallest type that holds them.
+    """
     require(0 < below <= 2**62, "0 < below <= 2**62", below=below)
     smallest = np.min_scalar_type(-below)  # signed
     return _draw_in_blocks(n, smallest, lambda number: _uniform_block(number, below, random_bytes))
 
 
 def _uniform_block(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray[np.int64]:
+    """Draw one block of exactly uniform integers."""
     limit = np.uint64((2**63 // below) * below)
     found = random_words(n, random_bytes) >> np.uint64(1)
     while (again := np.flatnonzero(found >= limit)).size:
@@ -75,7 +80,7 @@ def _uniform_block(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray
 
 
 def _draw_in_blocks(n: int, kind: npt.DTypeLike, drawn: Callable[[int], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Draw n values in blocks, so that few 64-bit words are in memory at once."""
+    """Draw n values block by block, to save memory."""
     found = np.empty(n, kind)
     for start in range(0, n, BLOCK):
         found[start : start + BLOCK] = drawn(min(BLOCK, n - start))
@@ -83,7 +88,7 @@ def _draw_in_blocks(n: int, kind: npt.DTypeLike, drawn: Callable[[int], npt.NDAr
 
 
 def random_words(n: int, random_bytes: RandomBytes) -> npt.NDArray[np.uint64]:
-    """n random words of 64 bits."""
+    """Draw n random words of 64 bits."""
     return np.frombuffer(random_bytes(8 * n), dtype="<u8").astype(np.uint64)
 
 
@@ -98,7 +103,9 @@ LARGEST_SCALE = 2**40
 
 
 def rounded_normals(scale: int, size: int, random_bytes: RandomBytes = secrets.token_bytes) -> NDArray[np.int64]:
-    """round(Z) of independent Z ~ N(0, scale²), shape (size,).
+    """Draw round(Z) of independent Z ~ N(0, scale²), exactly.
+
+    Shape (size,).
 
     Parameters
     ----------
@@ -137,7 +144,10 @@ def rounded_normals(scale: int, size: int, random_bytes: RandomBytes = secrets.t
 
 
 def _round_with_more_bits(scale: int, tail: int, random_bytes: RandomBytes) -> int:
-    """Round the deviate of a tail probability in [tail, tail + 1]·2⁻⁶⁴ with as many further bits as it takes."""
+    """Rounded normal deviate of a tail probability, with further bits.
+
+    The tail lies in [tail, tail + 1]·2⁻⁶⁴.
+    """
     bits = WORD
     while True:
         tail, bits = tail << WORD | int(random_words(1, random_bytes)[0]), bits + WORD
@@ -150,7 +160,7 @@ def _round_with_more_bits(scale: int, tail: int, random_bytes: RandomBytes) -> i
 
 
 def _normal_deviate(scale: int, tail: int, bits: int) -> Any:
-    """``scale`` × the quantile with the upper tail tail·2^(-bits)."""
+    """Normal deviate with a given upper tail, in many digits."""
     if tail == 0:
         return mpmath.mpf(2) ** 60  # with all bits zero there is no upper end
     return scale * mpmath.sqrt(2) * mpmath.erfinv(1 - mpmath.ldexp(tail, 1 - bits))

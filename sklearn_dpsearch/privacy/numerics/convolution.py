@@ -44,7 +44,9 @@ OPEN = LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
 def convolve(
     parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float | None = None
 ) -> LossDistribution:
-    """Loss distribution of the composition of ``counts[i]`` runs of ``parts[i]``, rounded up.
+    """Loss distribution of a composition, rounded up.
+
+    Of ``counts[i]`` runs of ``parts[i]``.
 
     Atoms are split between neighbouring grid points so that both their P- and their Q-mass stay (a mean-preserving
     spread of the likelihood ratio: only ever more loss), and convolved with fast Fourier transforms. A bound
@@ -74,7 +76,10 @@ def convolve(
 def _split_long(
     parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float
 ) -> Iterator[tuple[LossDistribution, int]]:
-    """Runs of which none is long: T steps are √T compositions of √T steps, and the rest."""
+    """Split long compositions into compositions of compositions.
+
+    T steps are √T compositions of √T steps, and the rest.
+    """
     for pld, count in zip(parts, counts):
         size = math.isqrt(count) if count > LONG else 1
         groups = -(-count // size)
@@ -88,7 +93,7 @@ def _split_long(
 
 @dataclass(frozen=True)
 class _Grid:
-    """A grid, the parts on it, and the indices between which the sum lies."""
+    """Grid for a composition: the parts on it, and its window."""
 
     interval: float
     steps: Sequence[GridPart]
@@ -97,7 +102,10 @@ class _Grid:
 
     @classmethod
     def of(cls, parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> _Grid:
-        """The finest grid that is worth its points, of which there are at most ``MOST_POINTS``."""
+        """Finest grid for a composition that is worth its points.
+
+        There are at most ``MOST_POINTS``.
+        """
         widest = max(float(np.ptp(pld.losses)) for pld in parts)
         interval = max(_grid_interval(parts, counts), widest / (MOST_POINTS / 8))
         while True:
@@ -108,7 +116,7 @@ class _Grid:
             interval *= 1.01 * (high - low) / MOST_POINTS
 
     def total(self, parts: Sequence[LossDistribution], tail_mass: float) -> LossDistribution:
-        """The sum on this grid."""
+        """Loss distribution of the composition on this grid."""
         if self.high < self.low:  # both tails have all that is finite
             return OPEN
         infinity = min(1.0, _mass_at_infinity(parts, [step.count for step in self.steps]) + 2 * tail_mass)
@@ -120,7 +128,7 @@ class _Grid:
 
 
 def _bound_masses(steps: Sequence[GridPart], low: int, high: int, tail_mass: float) -> Array:
-    """Upper bounds on the masses of the sum: the smallest of all tilts."""
+    """Upper bounds on the masses of a composition, over all tilts."""
     masses = np.full(high - low + 1, np.inf)
     for tilt in (*tilts(steps, low, high), *tilts_of_tails(steps, tail_mass)):
         masses = np.minimum(masses, masses_by(tilt, steps, low, high))
@@ -128,7 +136,10 @@ def _bound_masses(steps: Sequence[GridPart], low: int, high: int, tail_mass: flo
 
 
 def _mass_at_infinity(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
-    """Mass at infinity of the product: ∏ (finite + infinite) − ∏ finite, where the total of a part may exceed 1."""
+    """Mass at infinite loss of a composition.
+
+    ∏ (finite + infinite) − ∏ finite, where the total of a part may exceed 1.
+    """
     finite = [float(pld.masses.sum()) for pld in parts]
     log_finite = sum(count * np.log(mass) for mass, count in zip(finite, counts))
     grown = sum(count * np.log1p(pld.infinity / mass) for pld, mass, count in zip(parts, finite, counts))
@@ -138,7 +149,10 @@ def _mass_at_infinity(parts: Sequence[LossDistribution], counts: Sequence[int]) 
 
 
 def _grid_interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
-    """Grid on which rounding adds about 1e-4 of the variance of the total loss, and whose indices are exact floats."""
+    """Interval of the grid for a composition.
+
+    Rounding adds about 1e-4 of the variance of the total loss, and indices are exact floats.
+    """
     total, number = math.sqrt(sum(count * pld.moments()[1] for pld, count in zip(parts, counts))), sum(counts)
     largest = number * max(float(np.max(np.abs(pld.losses))) for pld in parts)
     return max(min(total / math.sqrt(number) / OF_ONE, total / OF_SUM), largest * FINEST, 1e-14)
@@ -148,7 +162,7 @@ def _grid_interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> 
 
 
 def _convolve_on_grids(parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> LossDistribution:
-    """The bulk on its own grid, and the sums with rare large losses on coarser ones."""
+    """Compose common losses on a fine grid, rare ones on coarser grids."""
     cut = cut_off(parts, counts)
     bulk = _Grid.of(cut.bulk, counts, tail_mass).total(cut.bulk, tail_mass)
     total = LossDistribution(bulk.losses, bulk.masses)
@@ -160,7 +174,10 @@ def _convolve_on_grids(parts: Sequence[LossDistribution], counts: Sequence[int],
 
 
 def _spread_on_growing_gaps(pld: LossDistribution, mean: float, deviation: float) -> LossDistribution:
-    """Spread of a pair on points whose gaps grow in proportion to the distance from the bulk."""
+    """Spread of a loss distribution on points with growing gaps.
+
+    Gaps grow in proportion to the distance from the bulk.
+    """
     deviation = max(deviation, TINY)
     ends = np.arcsinh((pld.losses[[0, -1]] - mean) / deviation) * OF_RESULT
     points = mean + deviation * np.sinh(np.arange(np.floor(ends[0]) - 1, np.ceil(ends[1]) + 2) / OF_RESULT)
@@ -183,7 +200,7 @@ SLACK = 1e-13
 
 @dataclass(frozen=True)
 class Level:
-    """Rare losses of one scale, each with its number of runs, and the grid on which they are summed."""
+    """Rare losses of one scale, their numbers of runs, and their grid."""
 
     interval: float
     jumps: tuple[tuple[LossDistribution, int], ...]
@@ -191,7 +208,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Cut:
-    """The common losses of each part, the standard deviation of their sum, and levels of rare losses."""
+    """Common losses of each part, and levels of rare losses."""
 
     bulk: tuple[LossDistribution, ...]
     deviation: float
@@ -199,7 +216,7 @@ class Cut:
 
 
 def cut_off(parts: Sequence[LossDistribution], counts: Sequence[int]) -> Cut:
-    """Cut rare losses off. Any cut gives a bound."""
+    """Cut rare large losses off, by scale; any cut gives a bound."""
     distances = [np.abs(pld.losses - pld.moments()[0]) for pld in parts]
     farthest = max(float(distance.max()) for distance in distances)
     end, deviation = farthest, _deviation_up_to(parts, counts, distances, farthest)
@@ -224,7 +241,7 @@ def cut_off(parts: Sequence[LossDistribution], counts: Sequence[int]) -> Cut:
 def _deviation_up_to(
     parts: Sequence[LossDistribution], counts: Sequence[int], distances: Sequence[Array], end: float
 ) -> float:
-    """Root of the sum of the squared distances up to ``end``."""
+    """Standard deviation of the summed losses up to a distance."""
     squares = [
         count * float(pld.masses @ np.where(near <= end, near, 0.0) ** 2)
         for pld, near, count in zip(parts, distances, counts)
@@ -249,7 +266,7 @@ def _rare_losses_between(pld: LossDistribution, distance: Array, end: float, far
 
 
 def sums_with_jumps(total: LossDistribution, level: Level, tail_mass: float) -> LossDistribution:
-    """Sums of a total of smaller losses and at least one of the level's rare losses, rounded up."""
+    """Loss distribution of sums with at least one rare loss, rounded up."""
     start = GridPart(*on_grid(total, level.interval), 1)
     jumps = [GridPart(*on_grid(pld, level.interval), count) for pld, count in level.jumps]
     low, high, tilts = _window_with_jumps(start, jumps, tail_mass)
@@ -264,12 +281,15 @@ def sums_with_jumps(total: LossDistribution, level: Level, tail_mass: float) -> 
 
 
 def _log_jump_rate(jumps: Sequence[GridPart], tilt: float) -> float:
-    """log ∏ (1 + E e^{θ·jump})^n."""
+    """Logarithm of the tilted rate of rare losses, ∏ (1 + E e^{θ·jump})^n."""
     return float(sum(jump.count * np.logaddexp(0.0, jump.log_moment(tilt)) for jump in jumps))
 
 
 def _window_with_jumps(start: GridPart, jumps: Sequence[GridPart], tail_mass: float) -> tuple[int, int, list[float]]:
-    """Indices between which all but ``tail_mass`` of each tail lies (Chernoff's bound), and tilts for both tails."""
+    """Window of grid indices for sums with rare losses, and tilts.
+
+    It leaves out ``tail_mass`` of each tail (Chernoff's bound).
+    """
     ends, tilts = [], [0.0]
     for sign in (-1.0, 1.0):
         log_moments = np.array(
@@ -284,14 +304,17 @@ def _window_with_jumps(start: GridPart, jumps: Sequence[GridPart], tail_mass: fl
 
 
 def _masses_with_jumps(tilt: float, start: GridPart, jumps: Sequence[GridPart], low: int, high: int) -> Array:
-    """Upper bounds on the masses from ``low`` to ``high``, as ``grid_sums.masses_by``."""
+    """Upper bounds on masses of sums with rare losses, by one tilt.
+
+    As ``grid_sums.masses_by``.
+    """
     circle = _tilted_sums_with_jumps(tilt, start, jumps, fft.next_fast_len(high - low + 1, real=True))
     log_moment = start.log_moment(tilt) + _log_jump_rate(jumps, tilt)
     return tilted_back(circle, tilt, log_moment, (start, *jumps), low, high)
 
 
 def _tilted_sums_with_jumps(tilt: float, start: GridPart, jumps: Sequence[GridPart], size: int) -> tuple[Array, float]:
-    """The tilted sums around the circle, and a bound on the error of the transforms at each point.
+    """Tilted sums with rare losses around the circle, and their error.
 
     (1 + l)^n − 1 over (1 + |l|)^n is computed without cancellation. Its error is that of l, n times, and roundings.
     """
