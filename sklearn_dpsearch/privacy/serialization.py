@@ -36,7 +36,10 @@ PLAIN: dict[str, Callable[[Any], Any]] = {
 
 
 def part_of_guarantees(kind: Kind) -> Kind:
-    """A class decorator: frozen values of this kind and its subclasses are written and read."""
+    """Register a class whose values may be part of written guarantees.
+
+    A class decorator; subclasses are included.
+    """
     ROOTS.append(kind)
     return kind
 
@@ -45,7 +48,10 @@ def part_of_guarantees(kind: Kind) -> Kind:
 
 
 def to_plain(value: Any) -> Any:
-    """A value as dicts, lists, numbers and strings; a frozen value of this library as its fields and its kind."""
+    """Convert a guarantee to dicts, lists, numbers and strings.
+
+    A frozen value of this library becomes its fields and its kind.
+    """
     match value:
         case None | bool() | int() | str():
             return value
@@ -66,17 +72,22 @@ def to_plain(value: Any) -> Any:
 
 
 def _fields_to_write(value: Any) -> dict[str, Any]:
+    """Fields of a frozen value that are written."""
     if type(value).__name__ in BUILDERS:
         return dict(value.written_fields())
     return {field.name: _as_declared_number(field, getattr(value, field.name)) for field in fields(value) if field.init}
 
 
 def _is_ours(kind: type) -> bool:
+    """Return whether a class is of this library."""
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _as_declared_number(field: Field[Any], value: object) -> object:
-    """Write whole numbers as floats where any number is allowed, so that equal values are written alike."""
+    """Whole number as a float where the field allows any number.
+
+    Equal values are then written alike.
+    """
     whole = field.type == "float" and type(value) is int and float(value) == value
     return float(value) if whole else value  # type: ignore[arg-type]
 
@@ -85,7 +96,10 @@ def _as_declared_number(field: Field[Any], value: object) -> object:
 
 
 def from_plain(found: Mapping[str, Any]) -> Any:
-    """The value that was written with its version as this dictionary."""
+    """Rebuild the guarantee that was written as this dictionary.
+
+    With its version.
+    """
     if not isinstance(found, Mapping) or "version" not in found:
         raise PrivacyError(
             f"Found {short_repr(found)}; the dictionary of a guarantee is needed, with its version. Give what "
@@ -100,6 +114,7 @@ def from_plain(found: Mapping[str, Any]) -> Any:
 
 
 def _value_from_plain(value: Any, kinds: Kinds) -> Any:
+    """Rebuild a value of any kind from plain ones."""
     if isinstance(value, list | tuple):
         return tuple(_value_from_plain(one, kinds) for one in value)
     if not isinstance(value, Mapping):
@@ -119,7 +134,10 @@ def _value_from_plain(value: Any, kinds: Kinds) -> Any:
 
 
 def _build_kind(value: Mapping[str, Any], kinds: Kinds) -> Any:
-    """A value from exactly the fields of its kind: no field is guessed, even with a default."""
+    """Build a frozen value from exactly the fields of its kind.
+
+    No field is guessed, even with a default.
+    """
     name = value["kind"] if isinstance(value["kind"], str) else ""
     if name in ELSEWHERE and name not in kinds:
         import_module(ELSEWHERE[name])
@@ -141,7 +159,7 @@ def _build_kind(value: Mapping[str, Any], kinds: Kinds) -> Any:
 
 
 def _concrete_kinds() -> Kinds:
-    """Every concrete kind of this library, by its name."""
+    """Concrete classes that may be part of guarantees, by name."""
     waiting, found = list(ROOTS), dict[str, Any]()
     while waiting:
         kind = waiting.pop()

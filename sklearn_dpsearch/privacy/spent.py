@@ -20,7 +20,7 @@ from .statement.sections import budget_in_words, content_of, risk_in_words, tigh
 
 @dataclass(frozen=True, kw_only=True)
 class Component(Statement):
-    """One part of a composition.
+    """Named part of a composition, with its guarantee.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Component(Statement):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivacySpent(Statement):
-    """Privacy cost of everything that one ``fit`` released. Unpacks as ``(epsilon, delta)``.
+    """Privacy cost of one ``fit``; unpacks as ``(epsilon, delta)``.
 
     Parameters
     ----------
@@ -117,7 +117,9 @@ class PrivacySpent(Statement):
         return iter((self.epsilon, self.delta))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, ready for JSON (an infinite ε as None).
+        """Convert the statement to plain values, ready for JSON.
+
+        An infinite ε becomes None.
 
         ``privacy.from_dict`` rebuilds the guarantee from the entry ``"guarantee"``. This entry is None if a profile in
         the total is known only as a function.
@@ -181,6 +183,7 @@ class PrivacySpent(Statement):
         return Report(content=content_of(self, about or {}, when), form=format)
 
     def _total_as_dict(self) -> dict[str, Any] | None:
+        """Dictionary of the total; None for a profile that is a function."""
         try:
             return self.guarantee.to_dict()
         except PrivacyError:

@@ -41,7 +41,10 @@ SMALLEST = 1e-16
 
 
 class Polygon(NamedTuple):
-    """A polygon: corners with the masses that an event has on either neighbour, both nondecreasing."""
+    """Edge of the testing region as a polygon.
+
+    Corners with the masses that an event has on either neighbour, both nondecreasing.
+    """
 
     here: Array
     there: Array
@@ -51,7 +54,9 @@ class Polygon(NamedTuple):
 
 
 def _spread_on_cells(pld: LossDistribution, place: Array, step: float) -> LossDistribution:
-    """Spread onto one loss in each cell of width ``step``, and onto all losses that fill a cell by themselves.
+    """Loss distribution spread on one loss in each cell.
+
+    Of width ``step``, and onto all losses that fill a cell by themselves.
 
     ``place`` says how far the masses above, or below, have come at each loss; it rises or falls throughout.
     """
@@ -65,11 +70,14 @@ def _spread_on_cells(pld: LossDistribution, place: Array, step: float) -> LossDi
 
 
 def _log_odds(mass: Array) -> Array:
+    """Log-odds of probabilities, cut off near 0 and 1."""
     return np.asarray(np.log(np.clip(mass, 1e-300, 1.0)) - np.log(np.maximum(1.0 - mass, 1e-6)), dtype=float)
 
 
 def with_mass_at_most_one(pld: LossDistribution) -> LossDistribution:
-    """Without the lowest losses, where the masses exceed 1: on [0, 1] the polygon q_min stays as it is.
+    """Loss distribution without the lowest losses of excess mass.
+
+    The masses exceed 1 there: on [0, 1] the polygon q_min stays as it is.
 
     A pair that goes through points of a profile may have total masses above 1.
     """
@@ -81,7 +89,10 @@ def with_mass_at_most_one(pld: LossDistribution) -> LossDistribution:
 
 
 def lower_polygon(pld: LossDistribution) -> Polygon:
-    """q_min from e = 0 to 1: the outcomes of highest loss first."""
+    """Lower edge q_min of the testing region as a polygon.
+
+    From e = 0 to 1: the outcomes of highest loss first.
+    """
     above_p, above_q = pld.from_above
     pld = _spread_on_cells(pld, _log_odds(pld.infinity + above_p[:-1]) + _log_odds(above_q[:-1]), 2 * STEP_X)
     above_p, above_q = pld.from_above
@@ -92,7 +103,10 @@ def lower_polygon(pld: LossDistribution) -> Polygon:
 
 
 def upper_polygon(pld: LossDistribution, stop_probability: float) -> Polygon:
-    """q_max(r) = 1 − q_min(1 − r) from r = 0 to 1: the outcomes of lowest loss first."""
+    """Upper edge q_max of the testing region as a polygon.
+
+    q_max(r) = 1 − q_min(1 − r) from r = 0 to 1: the outcomes of lowest loss first.
+    """
     p = stop_probability
     below = [np.maximum(1.0 - above[:-1], 0.0) for above in (pld.infinity + pld.from_above[0], pld.from_above[1])]
     pld = _spread_on_cells(pld, np.sum([np.log(p + (1 - p) * mass) for mass in below], axis=0), _cell_width(p))
@@ -104,6 +118,7 @@ def upper_polygon(pld: LossDistribution, stop_probability: float) -> Polygon:
 
 
 def _cell_width(stop_probability: float) -> float:
+    """Relative width of the cells of y'."""
     return max(STEP_Y, float(-np.log(stop_probability)) / MOST_Y)
 
 
@@ -111,7 +126,10 @@ def _cell_width(stop_probability: float) -> float:
 
 
 def _with_corners_added(edge: Polygon, place: Array, step: float) -> Polygon:
-    """Corners added: the positive coordinate ``place`` grows by at most a factor e^step from each to the next."""
+    """Polygon with corners added, so that its cells are narrow.
+
+    The positive coordinate ``place`` grows by at most a factor e^step from each to the next.
+    """
     cuts = np.ceil(np.diff(np.log(place)) / step).astype(int)
     here, there = [edge.here], [edge.there]
     for k in np.flatnonzero(cuts > 1):
@@ -124,7 +142,9 @@ def _with_corners_added(edge: Polygon, place: Array, step: float) -> Polygon:
 
 
 def _cells_of_event(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
-    """x and x' at the corners of the cells of e, and the share by which A has to be raised there.
+    """Cells of the event that tells neighbours apart.
+
+    x and x' at the corners of the cells of e, and the share by which A has to be raised there.
 
     On a cell x' is linear in x; A = x/(x + y) is concave, above its chord by at most (width/x)²/16 of itself, and B is
     concave and above its chord. In the first cell, where x and x' begin at 0, A ≤ x/y and B ≥ x'/(x'_1 + y') instead.
@@ -141,7 +161,9 @@ def _cells_of_event(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Ar
 
 
 def _cells_of_other_releases(high: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
-    """y and y' at the corners of the cells of r, and the share by which B has to be lowered there.
+    """Cells of all other releases.
+
+    y and y' at the corners of the cells of r, and the share by which B has to be lowered there.
 
     On a cell y' is linear in y; A is convex in y and below its chord, B = x'/(x' + y') is convex, below its chord by at
     most width²·(x' + y'_right)/(4·(x' + y'_left)³) of itself, which falls with x' ≥ p·stop.
@@ -154,7 +176,10 @@ def _cells_of_other_releases(high: Polygon, p: float, stop: int) -> tuple[Array,
 
 
 def release_lines(pld: LossDistribution, stop_probability: float) -> AffineLines:
-    """Lines A − c·B of which the largest bounds the supremum of Theorem 3 for every c ≥ 1, in one direction."""
+    """Lines A − c·B above the supremum of Theorem 3, one direction.
+
+    For every c ≥ 1.
+    """
     p, heights, falls = stop_probability, [], []
     pld = with_mass_at_most_one(pld)
     low, high = lower_polygon(pld), upper_polygon(pld, p)
@@ -170,7 +195,10 @@ def release_lines(pld: LossDistribution, stop_probability: float) -> AffineLines
 
 
 def release_curve(pld: LossDistribution, stop_probability: float) -> LossDistribution:
-    """A loss distribution whose curve is the bound of Theorem 3 for every ε ≥ 0, in one direction."""
+    """Loss distribution of a threshold search, by Theorem 3.
+
+    Its curve is the bound for every ε ≥ 0, in one direction.
+    """
     lines = release_lines(pld, stop_probability)
     if lines.height.size == 0:
         return LossDistribution(np.array([0.0]), np.array([0.0]))
@@ -185,7 +213,10 @@ def release_curve(pld: LossDistribution, stop_probability: float) -> LossDistrib
 
 
 def until_above_pure(epsilon: float, stop_probability: float) -> float:
-    """ε + log( (e^ε + p)/(1 + p·e^ε) ), the exact maximal loss for an ε-DP run: less than 2ε. Rounded up."""
+    """Largest loss of a threshold search over pure runs, rounded up.
+
+    ε + log( (e^ε + p)/(1 + p·e^ε) ), exact: less than 2ε.
+    """
     inverse = np.exp(-epsilon)
     grown = epsilon + np.log1p((1.0 - stop_probability) * -np.expm1(-epsilon) / (inverse + stop_probability))
     return float(min(grown * (1.0 + 4e-15), 2.0 * epsilon))
@@ -193,7 +224,7 @@ def until_above_pure(epsilon: float, stop_probability: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class _RunsUntilAbove(Guarantee):
-    """Runs until a score reaches the threshold, or a coin ends the search."""
+    """Base class of guarantees of runs until a threshold is reached."""
 
     one_run: Guarantee
     stop_probability: float
@@ -205,7 +236,7 @@ class _RunsUntilAbove(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class TheoremThree(_RunsUntilAbove):
-    """The guarantee of Theorem 3 alone."""
+    """Guarantee of a threshold search by Theorem 3 alone."""
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -228,7 +259,9 @@ class TheoremThree(_RunsUntilAbove):
 
 @dataclass(frozen=True, kw_only=True)
 class UntilAbove(SmallestOf, _RunsUntilAbove):
-    """The first run above a threshold: at each ε the smallest of Theorem 3 and the published bound.
+    """Guarantee of releasing the first run above a threshold.
+
+    At each ε the smallest of Theorem 3 and the published bound.
 
     Parameters
     ----------

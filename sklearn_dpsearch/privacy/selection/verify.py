@@ -35,7 +35,7 @@ ATOMS = 20
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """The answer to "is it (ε, δ)-DP?", which compares and prints as its word.
+    """Answer to "is the search (ε, δ)-DP?", which prints as its word.
 
     Parameters
     ----------
@@ -145,7 +145,10 @@ EXACT = (GaussianDP, ZCDP, PureDP, ApproxDP, NonPrivate)
 
 
 def _known_mechanisms(one_run: Guarantee) -> list[Tails]:
-    """Mechanisms known to have this guarantee, with both orders of the neighbours; empty if none is known."""
+    """Mechanisms known to have a guarantee, in both directions.
+
+    Empty if none is known.
+    """
     if type(one_run) in EXACT:
         return worst_tails(one_run)
     if type(one_run) is DPSGD:
@@ -156,14 +159,20 @@ def _known_mechanisms(one_run: Guarantee) -> list[Tails]:
 
 
 def _mechanisms_of_pair(pair: DominatingPair) -> list[Tails]:
-    """Both directions of a pair as mechanisms, where the reversed curve is covered by the other direction."""
+    """Mechanisms of both directions of a dominating pair.
+
+    Where the reversed curve is covered by the other direction.
+    """
     both = ((pair.removed, pair.added), (pair.added, pair.removed))
     found = [(probabilities(pld), reverse) for pld, reverse in both]
     return [cuts(outcomes) for outcomes, reverse in found if _is_covered(outcomes, reverse)]
 
 
 def _is_covered(outcomes: Outcomes, stated: LossDistribution) -> bool:
-    """Return whether the curve of Q against P is at most ``stated``; both are linear in e^ε between their kinks."""
+    """Return whether the curve of Q against P is at most a stated one.
+
+    Both are linear in e^ε between their kinks.
+    """
     p, q, _ = outcomes
     with np.errstate(divide="ignore", invalid="ignore"):
         own = np.log(q / p)
@@ -173,7 +182,7 @@ def _is_covered(outcomes: Outcomes, stated: LossDistribution) -> bool:
 
 
 def _mechanisms_of_dpsgd(one_run: DPSGD) -> list[Tails]:
-    """Noisy sums rounded to numbered cells, the numbers added up over all steps.
+    """Mechanisms that DP-SGD has: sums rounded to cells, added up.
 
     Rounding and adding are post-processing, so the result has the guarantee. Its two distributions are exact, up to the
     error of the transform.
@@ -188,7 +197,10 @@ def _mechanisms_of_dpsgd(one_run: DPSGD) -> list[Tails]:
 
 
 def _dpsgd_step_cells(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:
-    """Probabilities of numbered cells of one noisy sum, with and without the record (or with one and the other)."""
+    """Probabilities of the cells of one noisy DP-SGD sum.
+
+    With and without the record (or with one and the other).
+    """
     edges = np.linspace(-1.0 - 14.0 * noise, 1.0 + 14.0 * noise, 40001)
     inner = edges[1:-1]  # the first and the last cell reach to infinity
     alone, moved, back = (
@@ -205,7 +217,10 @@ def _dpsgd_step_cells(noise: float, rate: float, replaced: bool) -> tuple[Array,
 
 
 def _self_convolved(masses: Array, steps: int) -> tuple[Array, float]:
-    """Distribution of the sum of ``steps`` numbers, modulo a large number, and the error of its sums."""
+    """Distribution of the sum of ``steps`` cell numbers, and its error.
+
+    Modulo a large number.
+    """
     size = fft.next_fast_len(2 * masses.size + int(48 * ATOMS * np.sqrt(steps)), real=True)
     total = np.maximum(fft.irfft(fft.rfft(masses, size) ** steps, size), 0.0)
     error = 8 * np.finfo(float).eps * (steps + np.log2(size)) * float(np.sqrt(size * (total @ total)))
@@ -213,7 +228,10 @@ def _self_convolved(masses: Array, steps: int) -> tuple[Array, float]:
 
 
 def _order_by_ratio(p: Array, q: Array) -> npt.NDArray[np.intp]:
-    """Order of outcomes by rising p/q; masses at the rounding level go to the middle. Any order is valid."""
+    """Order of outcomes by rising likelihood ratio.
+
+    Masses at the rounding level go to the middle. Any order is valid.
+    """
     told = p + q > 1e-15 * max(float(p.max()), float(q.max()))
     ratio = np.zeros_like(p)
     ratio[told] = np.log(np.maximum(p[told], 1e-300)) - np.log(np.maximum(q[told], 1e-300))

@@ -46,7 +46,10 @@ NEAR = (-5, -1, 0, 1, 5)
 
 
 class Outcomes(NamedTuple):
-    """P- and P'-masses of outcomes by rising likelihood ratio, and the largest error of their sums."""
+    """Outcomes of a mechanism by rising likelihood ratio: P- and P'-masses.
+
+    And the largest error of their sums.
+    """
 
     p: Array
     q: Array
@@ -54,7 +57,10 @@ class Outcomes(NamedTuple):
 
 
 class Tails(NamedTuple):
-    """P'-probability of the outcomes of lowest and of highest likelihood ratio with a given P-probability."""
+    """Tails of a mechanism's outcomes, as functions of P-probability.
+
+    P'-probability of the outcomes of lowest and of highest likelihood ratio with a given P-probability.
+    """
 
     lowest: Callable[[Array], Array]
     highest: Callable[[Array], Array]
@@ -62,7 +68,9 @@ class Tails(NamedTuple):
 
 
 def witness(one_run: Guarantee | Statement, count: CountDistribution | float, epsilon: float) -> float:
-    """δ at ε of the search over a concrete mechanism with this guarantee: a lower bound for every valid accountant.
+    """δ at ε of the search over a concrete mechanism: a lower bound.
+
+    No valid accountant reports less for this guarantee.
 
     Parameters
     ----------
@@ -97,7 +105,10 @@ def witness(one_run: Guarantee | Statement, count: CountDistribution | float, ep
 def largest_delta(
     mechanisms: list[Tails], distribution: CountDistribution, epsilon: float, enough: float = np.inf
 ) -> float:
-    """δ of the best order of any of these; many groups, which take longer, are tried if three are not enough."""
+    """Largest δ of the search over any of several mechanisms.
+
+    Many groups, which take longer, are tried if three are not enough.
+    """
     three = max((largest_gain(tails, distribution, epsilon) for tails in mechanisms), default=0.0)
     if three > enough:
         return three
@@ -141,7 +152,7 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountDistribution | f
 
 
 def _largest_epsilon(gain: Callable[[float], float], delta: float, start: float, rising: float, close: float) -> float:
-    """The largest ε found with gain(ε) > δ: 0 if there is none."""
+    """Largest ε at which a gain exceeds δ; 0 if none."""
 
     def kept(epsilon: float) -> bool:
         return gain(epsilon) <= delta
@@ -153,20 +164,26 @@ def _largest_epsilon(gain: Callable[[float], float], delta: float, start: float,
 
 
 def open_failure(one_run: Guarantee, distribution: CountDistribution) -> float:
-    """The gain at every ε, from outcomes known to be impossible on one side."""
+    """Certified δ at every ε, from outcomes impossible on one side."""
     share = one_run.delta if isinstance(one_run, ApproxDP) else float(isinstance(one_run, NonPrivate))
     return float(pgf_increase(distribution, np.zeros(1), np.array([share]))[0][0])
 
 
 def _smallest_reliable_delta(one_run: Guarantee, distribution: CountDistribution) -> float:
-    """δ down to which a pair is sure to have all the digits that its guarantee has by other ways, such as Rényi's."""
+    """Smallest δ at which a pair has all digits of its guarantee.
+
+    Other ways, such as Rényi's, may have more below.
+    """
     if isinstance(one_run, (GaussianDP, ZCDP, NonPrivate, *WITH_EPSILON)):
         return 0.0
     return FAR * max(distribution.mean, 1.0)
 
 
 def worst_tails(one_run: Guarantee) -> list[Tails]:
-    """The worst mechanism of a guarantee, or the accountant's own pair, in both orders of the neighbours."""
+    """Tails of the worst mechanism with a guarantee, both directions.
+
+    Or of the accountant's own pair.
+    """
     if isinstance(one_run, RenyiDP):
         raise PrivacyError(
             "No worst mechanism of a Rényi curve at finitely many orders is known. Use a guarantee with one."
@@ -179,19 +196,26 @@ def worst_tails(one_run: Guarantee) -> list[Tails]:
 
 
 def gaussian_tails(mu: float) -> Tails:
+    """Tails of the Gaussian mechanism."""
     return Tails(
         lambda p: special.ndtr(special.ndtri(p) + mu), lambda p: special.ndtr(special.ndtri(p) - mu), _normal_cells(mu)
     )
 
 
 def _normal_cells(mu: float) -> Outcomes:
-    """N(μ, 1) and N(0, 1) with values rounded to cells, which is post-processing."""
+    """Outcomes of the Gaussian mechanism, rounded to cells.
+
+    N(μ, 1) and N(0, 1); rounding is post-processing.
+    """
     edges = np.linspace(-8.5, 8.5 + mu, 6001)
     return Outcomes(_normal_probabilities(edges - mu), _normal_probabilities(edges))
 
 
 def _normal_probabilities(edges: Array) -> Array:
-    """Φ between neighbouring edges, from the side on which no digits cancel; the outer cells reach to infinity."""
+    """Normal probabilities between neighbouring edges, with all digits.
+
+    From the side on which none cancel; the outer cells reach to infinity.
+    """
     below, above = special.ndtr(edges), special.ndtr(-edges)
     below[0] = above[-1] = 0.0
     below[-1] = above[0] = 1.0
@@ -199,7 +223,9 @@ def _normal_probabilities(edges: Array) -> Array:
 
 
 def probabilities(pld: LossDistribution) -> Outcomes:
-    """Outcomes by rising likelihood ratio, with totals of 1, whose curve is max(1 − c, H_c ÷ total): nowhere above H_c.
+    """Outcomes of a loss distribution, normalized to probabilities.
+
+    By rising likelihood ratio, with totals of 1; the curve is max(1 − c, H_c ÷ total): nowhere above H_c.
 
     Masses that were rounded up may have totals above 1. All masses are divided by the total of the P-masses. If the
     Q-masses still exceed 1, the outcomes of lowest ratio are merged into one with the remaining mass.
@@ -217,7 +243,9 @@ def probabilities(pld: LossDistribution) -> Outcomes:
 
 
 def cuts(outcomes: Outcomes) -> Tails:
-    """Cuts through discrete outcomes; a cut may split an atom, as the score may toss a coin.
+    """Tails of discrete outcomes, by cuts that may split an atom.
+
+    The score may toss a coin.
 
     Sums of masses may be wrong by the outcomes' ``error``, which counts against the cut.
     """
@@ -232,7 +260,10 @@ def cuts(outcomes: Outcomes) -> Tails:
 
 
 def largest_gain(tails: Tails, distribution: CountDistribution, epsilon: float) -> float:
-    """Best pair of cuts: a coarse grid of both, then finer ones around the best."""
+    """Largest certified δ by the best pair of cuts.
+
+    A coarse grid of both, then finer ones around the best.
+    """
     low = high = (-40.0, 0.0)  # log-probabilities of C and of S
     best = 0.0
     for _ in range(7):
@@ -246,13 +277,14 @@ def largest_gain(tails: Tails, distribution: CountDistribution, epsilon: float) 
 
 
 def _interval_around(interval: tuple[float, float], index: int) -> tuple[float, float]:
+    """Smaller interval around the best of a grid."""
     step = (interval[1] - interval[0]) / 80
     middle = interval[0] + index * step
     return middle - 3 * step, min(middle + 3 * step, 0.0)
 
 
 def _cuts_gain(tails: Tails, distribution: CountDistribution, epsilon: float, c: Array, s: Array) -> Array:
-    """A(S) − e^ε·A'(S), rounded down."""
+    """Certified δ of pairs of cuts, A(S) − e^ε·A'(S), rounded down."""
     c_other, s_other = tails.lowest(c), tails.highest(s)
     inside = (c + s <= 1.0) & (c_other + s_other <= 1.0)
     ours, _ = pgf_increase(distribution, c, s)
@@ -264,7 +296,9 @@ def _cuts_gain(tails: Tails, distribution: CountDistribution, epsilon: float, c:
 
 
 def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> tuple[Array, Array]:
-    """Bounds on f(1 − top) − f(1 − top − width), from below and from above.
+    """Bounds on an increase of the generating function of K.
+
+    f(1 − top) − f(1 − top − width), from below and from above.
 
     The difference of values cancels for small widths. f is convex: slope times width at either end bounds its rise.
     """
@@ -277,7 +311,10 @@ def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> t
 
 
 def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcomes:
-    """Outcomes in few groups, narrow where a search with ``mean`` runs on average looks. Atoms may be split."""
+    """Outcomes merged into few groups, narrow where it matters.
+
+    Where a search with ``mean`` runs on average looks. Atoms may be split.
+    """
     p, q = outcomes.p, outcomes.q
     places = np.arange(p.size + 1.0)
     below_p, below_q = np.append(0.0, np.cumsum(p)), np.append(0.0, np.cumsum(q))
@@ -299,18 +336,26 @@ def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcome
 
 
 def _positions(shares: Array, cumulative: Array) -> Array:
-    """Positions at which a cumulative mass reaches each share, in outcomes and parts of an outcome."""
+    """Positions at which a cumulative mass reaches each share.
+
+    In outcomes and parts of an outcome.
+    """
     grown = np.append(True, np.diff(cumulative) > 0)
     return np.asarray(np.interp(shares, cumulative[grown], np.flatnonzero(grown).astype(float)))
 
 
 def _masses_between(below: Array, above: Array) -> Array:
-    """Masses between neighbouring cuts, from the side on which no digits cancel."""
+    """Masses between neighbouring cuts, with all digits.
+
+    From the side on which no digits cancel.
+    """
     return np.asarray(np.maximum(np.where(below[1:] < 0.5, np.diff(below), -np.diff(above)), 0.0))
 
 
 def best_order(few: Outcomes, counting: int, distribution: CountDistribution, epsilon: float) -> float:
-    """The largest Σ A(S) − e^ε·A'(S) over all mixtures of the two sequences; groups from ``counting`` on count.
+    """Largest certified δ of any order that mixes two sequences of groups.
+
+    Σ A(S) − e^ε·A'(S); groups from ``counting`` on count.
 
     gain[i, j] is the gain of the j-th counting group with i other groups below it. Rounded down.
     """
@@ -323,6 +368,7 @@ def best_order(few: Outcomes, counting: int, distribution: CountDistribution, ep
 
 
 def _gains_of_groups(few: Outcomes, counting: int, distribution: CountDistribution, epsilon: float) -> Array:
+    """Gain of each counting group, by the groups below it."""
     top_p, top_q = (_mass_above(side, counting) for side in (few.p, few.q))
     error = few.error
     ours = np.maximum(few.p[counting:] - error, 0.0)
@@ -333,14 +379,20 @@ def _gains_of_groups(few: Outcomes, counting: int, distribution: CountDistributi
 
 
 def _mass_above(side: Array, counting: int) -> Array:
-    """Mass that scores above: of groups that do not count if i of them are below, and of counting groups after j."""
+    """Mass that scores above each counting group.
+
+    Of groups that do not count if i of them are below, and of counting groups after j.
+    """
     others = np.append(np.cumsum(side[:counting])[::-1], 0.0)
     later = np.append(np.cumsum(side[counting:][::-1])[::-1], 0.0)[1:]
     return np.asarray(others[:, None] + later)
 
 
 class ManyGroups:
-    """The best order found at each ε, for one mechanism and distribution of K."""
+    """Search for the best order of many groups of outcomes.
+
+    At each ε, for one mechanism and distribution of K.
+    """
 
     def __init__(self, outcomes: Outcomes, distribution: CountDistribution) -> None:
         self.distribution, self.coarse = distribution, outcomes.p.size <= FEW
@@ -348,7 +400,10 @@ class ManyGroups:
         self.counting: int | None = None
 
     def gain(self, epsilon: float) -> float:
-        """The best of a few cuts between counting and other groups, tried from coarse to fine."""
+        """Largest certified δ over cuts between counting and other groups.
+
+        Tried from coarse to fine.
+        """
         number = self.few.p.size
         step = max(number // 20, 1)
         tried = {cut: self._gain(cut, epsilon) for cut in range(1, number, step)}
@@ -363,7 +418,7 @@ class ManyGroups:
         return tried[self.counting]
 
     def gain_near(self, epsilon: float) -> float:
-        """The best over the cuts around the last one that gained something."""
+        """Largest certified δ over cuts near the last good one."""
         if self.coarse or self.counting is None:
             return self.gain(epsilon)
         cuts = [self.counting + step for step in NEAR if 0 < self.counting + step < self.few.p.size]
@@ -374,4 +429,5 @@ class ManyGroups:
         return tried[best]
 
     def _gain(self, counting: int, epsilon: float) -> float:
+        """Largest certified δ for one cut."""
         return best_order(self.few, counting, self.distribution, epsilon)

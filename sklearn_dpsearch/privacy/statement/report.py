@@ -34,6 +34,7 @@ def html_article(content: Content) -> str:
 
 
 def _html_section(section: Section) -> str:
+    """Section of a statement as HTML."""
     item, around = ("li", "<ul>{}</ul>") if section.listed else ("p", "{}")
     parts = [f"<h2>{escape(section.title)}</h2>"]
     if section.listed or section.sentences:
@@ -46,6 +47,7 @@ def _html_section(section: Section) -> str:
 
 
 def _html_table(section: Section) -> str:
+    """Table of a section as HTML."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in section.columns)
     rows = [(escape(first), "".join(f"<td>{escape(one)}</td>" for one in others)) for first, *others in section.rows]
     body = "\n".join(f'<tr><th scope="row">{first}</th>{others}</tr>' for first, others in rows)
@@ -54,7 +56,10 @@ def _html_table(section: Section) -> str:
 
 
 def svg_picture(curve: Curve) -> str:
-    """Picture of the curve, in the colour of the text; a page may style its classes axis, text, line and guess."""
+    """Picture of a trade-off curve as SVG.
+
+    In the colour of the text; a page may style its classes axis, text, line and guess.
+    """
     rates = zip(curve.false_positive_rates.tolist(), curve.true_positive_rates.tolist())
     points = dict.fromkeys(f"{56 + 260 * alpha:.1f},{14 + 260 * (1.0 - power):.1f}" for alpha, power in rates)
     return Template(template("trade_off.svg")).substitute(points=" ".join(points)).rstrip()
@@ -67,7 +72,10 @@ def as_deployment(content: Content) -> str:
 
 
 def _fill_registry_line(field: str, answers: Mapping[str, Any]) -> str:
-    """Line of the template with its answer; without one the question behind it, or nothing."""
+    """Line of the registry entry with its answer, or its question.
+
+    Nothing if there is neither.
+    """
     line, _, question = field.partition(" # ")
     try:
         return line.format_map(answers) + "\n"
@@ -107,10 +115,12 @@ def _registry_answers(content: Content) -> dict[str, Any]:
 
 
 def _rows_as_text(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of a table as one line of text."""
     return "; ".join(f"{name}: {text}" for name, text, *_ in rows)
 
 
 def _escape_for_json(texts: Mapping[str, str]) -> dict[str, str]:
+    """Texts escaped for JSON's quotes."""
     return {name: json.dumps(text, ensure_ascii=False)[1:-1] for name, text in texts.items()}
 
 
@@ -144,7 +154,9 @@ FORMS: dict[str, Callable[[Content], str]] = {"html": as_html, "markdown": as_ma
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Report for a data-protection officer. Prints as its text; notebooks show it.
+    """Report for a data-protection officer, in one form.
+
+    Prints as its text; notebooks show it.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ Stated: TypeAlias = Any
 
 
 def searches_inside(guarantee: Guarantee) -> list[SmallestOf]:
-    """The searches inside a guarantee, which have several bounds."""
+    """Searches inside a guarantee, which have several bounds."""
     if isinstance(guarantee, SmallestOf):
         return [guarantee]
     if isinstance(guarantee, OfGroup):
@@ -66,13 +66,16 @@ def searches_inside(guarantee: Guarantee) -> list[SmallestOf]:
 
 
 def tightest_theorem(guarantees: Iterable[Guarantee], delta: float) -> str:
-    """Name of the bound that gives ε of the first search inside; "composition" where there is none."""
+    """Name of the bound that gives ε of the first search.
+
+    "composition" where there is none.
+    """
     found = [search for guarantee in guarantees for search in searches_inside(guarantee)]
     return found[0].tightest(delta) if found else COMPOSITION
 
 
 def source_of_bound(name: str) -> str:
-    """Source and proof of the bound of this name."""
+    """Source and proof of a bound, by its name."""
     return next((text for start, text in SOURCES.items() if name.startswith(start)), OTHERWISE)
 
 
@@ -117,6 +120,7 @@ def _common_words(spent: Stated) -> dict[str, Any]:
 
 
 def _summary_sentences(spent: Stated) -> Iterator[str]:
+    """Sentences of the summary, the most important first."""
     said = SENTENCES["summary"]
     if spent.release is not None and spent.release.seeded:
         yield from SENTENCES["randomness"]["seed"]
@@ -130,7 +134,7 @@ def _summary_sentences(spent: Stated) -> Iterator[str]:
 
 
 def budget_in_words(spent: Stated) -> tuple[str, ...]:
-    """The budget of a ledger and what is left of it; nothing for other statements."""
+    """Sentence on a ledger's budget and what is left, if any."""
     if spent.budget is None:
         return ()
     numbers = {"budget": up(spent.budget), "delta": short_up(spent.delta), "epsilon": up(spent.epsilon)}
@@ -139,12 +143,16 @@ def budget_in_words(spent: Stated) -> tuple[str, ...]:
 
 
 def risk_in_words(spent: Stated) -> str:
-    """The risk in one number, from the whole privacy profile: the only such number that is printed anywhere."""
+    """Sentence with the risk in one number, from the whole profile.
+
+    The only such number that is printed anywhere.
+    """
     advantage = hundredths_up(spent._total._trade_off.advantage())
     return str(SENTENCES["summary"]["risk"].format(**_common_words(spent), advantage=advantage))
 
 
 def _release_facts(spent: Stated) -> Iterator[tuple[str, str]]:
+    """Facts about what was released."""
     if (told := spent.release) is not None:
         yield "Made by", told.made_by
         yield "Model", told.model
@@ -157,6 +165,7 @@ def _release_facts(spent: Stated) -> Iterator[tuple[str, str]]:
 
 
 def _unit_facts(spent: Stated) -> Iterator[tuple[str, str]]:
+    """Facts about the unit of privacy and the neighbours."""
     relation, n = SENTENCES["relation"][spent.neighboring], _public_number(spent)
     neighbours = relation["neighbours"][PERSON if spent.unit == PERSON else "record"]
     number = "public" if _is_number_public(spent) else "private"
@@ -177,6 +186,7 @@ def _is_number_public(spent: Stated) -> bool:
 
 
 def _parameters_section(spent: Stated) -> Section:
+    """Section with ε at several δ."""
     said, n, pure = SENTENCES["parameters"], _public_number(spent), spent.guarantee.pure_epsilon is not None
     deltas = sorted({*DELTAS, *((0.0,) if pure else ()), spent.delta}, reverse=True)
     beside = "" if n is None else f": here {short_down(1 / n, 3)}, as they are {n:,}"
@@ -188,6 +198,7 @@ def _parameters_section(spent: Stated) -> Section:
 
 
 def _risk_section(spent: Stated) -> Section:
+    """Section with bounds on attacks."""
     curve, said, relation = spent._total._trade_off, SENTENCES["risk"], SENTENCES["relation"][spent.neighboring]
     found = guessed = curve.true_positive_rate  # the bound is the same: docs/theory/risk.md
     bounds = (
@@ -203,6 +214,7 @@ def _risk_section(spent: Stated) -> Section:
 
 
 def _composition_section(spent: Stated) -> Section:
+    """Section with each part and its ε alone."""
     parts = [(one.name, one.guarantee, float(one.guarantee.epsilon_at(spent.delta))) for one in spent.components]
     said = SENTENCES["composition"]
     sentences = [said["total"].format(**_common_words(spent))]
@@ -215,6 +227,7 @@ def _composition_section(spent: Stated) -> Section:
 
 
 def _accounting_section(spent: Stated) -> Section:
+    """Section with the bounds used and their sources."""
     rows = tuple((name, source_of_bound(name)) for name in dict.fromkeys((spent.bound, COMPOSITION)))
     sentences = (SENTENCES["accounting"]["composed" if spent.bound == COMPOSITION else "smallest"],)
     columns = ("bound", "stated and proved in")
@@ -222,6 +235,7 @@ def _accounting_section(spent: Stated) -> Section:
 
 
 def _tuning_sentences(spent: Stated) -> Iterator[str]:
+    """Sentences on whether the cost of tuning is included."""
     said, tuned = SENTENCES["tuning"], spent.bound != COMPOSITION if spent.release is None else spent.release.tuned
     if not tuned:
         yield said["unknown"]
@@ -232,7 +246,10 @@ def _tuning_sentences(spent: Stated) -> Iterator[str]:
 
 
 def _share_of_choice(spent: Stated) -> Iterator[str]:
-    """Part of ε that the choice takes, where one search is all that was released."""
+    """Sentence on the part of ε that the choice takes.
+
+    Where one search is all that was released.
+    """
     first = spent.components[0].guarantee if len(spent.components) == 1 else None
     found = getattr(first, "presence", first)
     if type(found).__name__ in WITHOUT_A_CHOICE and 0 < spent.epsilon < math.inf:
@@ -245,6 +262,7 @@ def _share_of_choice(spent: Stated) -> Iterator[str]:
 
 
 def _unprotected_sentences(spent: Stated) -> Iterator[str]:
+    """Sentences on what the guarantee does not protect."""
     said = SENTENCES["not_protected"]
     yield from said["always"]
     if _is_number_public(spent):
@@ -254,6 +272,7 @@ def _unprotected_sentences(spent: Stated) -> Iterator[str]:
 
 
 def _randomness_sentences(spent: Stated) -> tuple[str, ...]:
+    """Sentences on the source of randomness."""
     release, said = spent.release, SENTENCES["randomness"]
     if release is None:
         return tuple(said["unknown"])
@@ -261,7 +280,7 @@ def _randomness_sentences(spent: Stated) -> tuple[str, ...]:
 
 
 def _curator_facts(about: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Facts of the curator; a missing field is shown as missing, and an unknown one is an error."""
+    """Curator's facts; a missing one is shown, an unknown one an error."""
     asked, known = SENTENCES["curator"]["asked"], SENTENCES["curator"]["asked"] + SENTENCES["curator"]["registry"]
     for name in about:
         if name not in known:

@@ -17,13 +17,19 @@ MOST = 4
 
 
 def in_words(guarantee: Guarantee) -> str:
-    """Mechanism of a guarantee; losses are rounded up, and noise is rounded down."""
+    """Mechanism of a guarantee in words.
+
+    Losses are rounded up, and noise is rounded down.
+    """
     found = WORDS.get(type(guarantee).__name__)
     return f"a mechanism with a {type(guarantee).__name__} guarantee" if found is None else found(guarantee)
 
 
 def _parts_in_words(parts: Sequence[Guarantee]) -> str:
-    """Parts, equal ones together: at most ``MOST`` different ones."""
+    """Mechanisms of several parts in words, equal ones together.
+
+    At most ``MOST`` different ones.
+    """
     counted = Counter(map(in_words, parts))
     named = [text if number == 1 else f"{number} × ({text})" for text, number in counted.items()]
     more = f"; and {len(named) - MOST} more" if len(named) > MOST else ""
@@ -31,10 +37,12 @@ def _parts_in_words(parts: Sequence[Guarantee]) -> str:
 
 
 def _best_of_in_words(one: Any) -> str:
+    """Best of K runs in words."""
     return f"best of K runs, with K drawn from {one.count!r}; each run: {in_words(one.one_run)}"
 
 
 def _subset_in_words(one: Any) -> str:
+    """Subset search in words."""
     part = "all records" if one.train_on == "all" else "the rest"
     words = (
         f"tuning on a random share of {100 * one.fraction:.4g} % of the records ({in_words(one.tune)}), then a "
