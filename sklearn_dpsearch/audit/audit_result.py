@@ -20,7 +20,7 @@ FEWEST_RUNS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class LowerBound(ABC):
-    """Lower bound on ε beside what is stated.
+    """Lower bound on ε by an audit, beside the stated ε.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class LowerBound(ABC):
 
     @abstractmethod
     def _evidence(self) -> str:
-        """What was counted, as indented lines."""
+        """Text of what was counted, as indented lines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,12 +162,16 @@ def lower_bound(
 
 
 def _split_runs(table: Table, rng: np.random.Generator) -> tuple[Table, Table]:
-    """Draw the runs that choose the event and the runs that are counted, because outcomes may come sorted."""
+    """Draw which runs choose the event, and which are counted.
+
+    Outcomes may come sorted.
+    """
     order, half = rng.permutation(table.n_rows), table.n_rows // 2
     return table.select_rows(order[:half]), table.select_rows(order[half:])
 
 
 def check_runs(n_runs: int) -> None:
+    """Raise for too few runs to prove any ε."""
     if n_runs < FEWEST_RUNS:
         raise ValueError(
             f"Found {n_runs} runs on a data set; at least {FEWEST_RUNS} are needed. To prove an epsilon takes "
@@ -176,5 +180,6 @@ def check_runs(n_runs: int) -> None:
 
 
 def check_levels(delta: float, confidence: float) -> None:
+    """Raise for an impossible δ or confidence."""
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     require(0.5 <= confidence < 1, "0.5 <= confidence < 1 (0.95 is usual)", confidence=confidence)

@@ -25,7 +25,9 @@ def certified_epsilon(
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> Array:
-    """The ε that the counts of one event prove (arrays allowed), at least 0.
+    """Lower bound on ε that the counts of one event prove.
+
+    At least 0; arrays allowed.
 
     Parameters
     ----------
@@ -48,12 +50,14 @@ def certified_epsilon(
 
 
 def n_counted_runs(n_runs: int) -> int:
-    """Number of counted runs on each data set; the others choose the event."""
+    """Number of runs that are counted; the others choose the event."""
     return n_runs - n_runs // 2
 
 
 def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float = 0.95) -> float:
-    """Largest ε that ``n_runs`` fits on each data set prove, with an event that always or never happens.
+    """Largest ε that a number of fits on each data set proves.
+
+    With an event that always or never happens.
 
     Parameters
     ----------
@@ -79,7 +83,9 @@ def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float 
 
 
 def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) -> int:
-    """The fewest fits on each data set that can prove ``epsilon`` for any estimator.
+    """Number of fits on each data set that can prove ``epsilon``.
+
+    The fewest, for any estimator.
 
     Parameters
     ----------

@@ -34,20 +34,20 @@ STRICT = 0.999
 
 
 class OutcomeScore(ABC):
-    """A real number for each outcome; NaN where it has none."""
+    """Score of the outcomes of an audit: a real number, or NaN."""
 
     @abstractmethod
     def of(self, table: Table) -> Array:
-        """Shape (n,)."""
+        """Score of each outcome in a table, shape (n,)."""
 
     @abstractmethod
     def described(self, threshold: float, above: bool) -> str:
-        """The event in words."""
+        """Event of a score above or below a threshold, in words."""
 
 
 @dataclass(frozen=True)
 class Coordinate(OutcomeScore):
-    """One number of the outcome."""
+    """Score that is one number of the outcome."""
 
     name: str
     index: int
@@ -63,7 +63,10 @@ class Coordinate(OutcomeScore):
 
 @dataclass(frozen=True)
 class Projection:
-    """Standardised numbers of one name, times weights: the differences of their means on the two data sets."""
+    """Projection of standardised numbers on the difference of their means.
+
+    Of one name, between the two data sets.
+    """
 
     name: str
     centre: Array
@@ -71,12 +74,13 @@ class Projection:
     weights: Array
 
     def of(self, table: Table) -> Array:
+        """Projection of each outcome in a table."""
         return np.asarray(_standardized(table.numbers[self.name], self.centre, self.scale) @ self.weights)
 
 
 @dataclass(frozen=True)
 class Direction(OutcomeScore):
-    """A weighted sum of standardised numbers."""
+    """Score that is a weighted sum of standardised numbers."""
 
     projections: tuple[Projection, ...]
 
@@ -90,7 +94,10 @@ class Direction(OutcomeScore):
 
 @dataclass(frozen=True)
 class Labels(OutcomeScore):
-    """Log-ratio of a label's frequencies on the first and the second data set (several columns are joined)."""
+    """Score that is the log-ratio of a label's frequencies.
+
+    On the first and the second data set (several columns are joined).
+    """
 
     names: tuple[str, ...]
     ratios: tuple[tuple[str, float], ...]
@@ -106,7 +113,7 @@ class Labels(OutcomeScore):
 
 
 def joined_labels(table: Table, names: tuple[str, ...]) -> list[str]:
-    """Labels of several columns as one; a number counts by its value."""
+    """Labels of several columns joined; a number counts by its value."""
     columns = [
         table.labels[name] if name in table.labels else [f"{row[0]:.12g}" for row in table.numbers[name]]
         for name in names
@@ -116,7 +123,9 @@ def joined_labels(table: Table, names: tuple[str, ...]) -> list[str]:
 
 @dataclass(frozen=True)
 class Event:
-    """Counted event: a score above (or not above) a threshold, more probable on one of the two data sets.
+    """Event that an audit counts: a score above or below a threshold.
+
+    It is more probable on one of the two data sets.
 
     Parameters
     ----------
@@ -139,7 +148,7 @@ class Event:
     first: bool
 
     def happens(self, table: Table) -> npt.NDArray[np.bool_]:
-        """True for each run in which the event happened, shape (n,)."""
+        """Mask of the outcomes in which the event happened, shape (n,)."""
         return np.asarray((_fill_missing(self.score.of(table), self.missing) > self.threshold) == self.above)
 
     def __str__(self) -> str:
@@ -156,7 +165,10 @@ Counts = tuple[int, int, int, int]
 
 
 def choose(first: Table, second: Table, delta: float) -> Event | None:
-    """The event with the largest certified ε on these runs; None if all outcomes are the same."""
+    """Choose the event with the largest certified ε on some runs.
+
+    None if all outcomes are the same.
+    """
     best: Rank = (-1.0, -1.0)
     found = None
     for score in candidate_scores(first, second):
@@ -170,7 +182,7 @@ def choose(first: Table, second: Table, delta: float) -> Event | None:
 
 
 def candidate_scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
-    """All scores worth a try."""
+    """Scores by which outcomes may tell data sets apart."""
     discrete = [*first.labels, *(name for name in first.numbers if _has_few_values(first, second, name))]
     for names in [(name,) for name in discrete] + [tuple(discrete)] * (len(discrete) > 1):
         yield _label_ratios(first, second, names)
@@ -183,7 +195,10 @@ def candidate_scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
 
 
 def _best_cut(score: OutcomeScore, first: Table, second: Table, delta: float, missing: float) -> tuple[Rank, Event]:
-    """The best threshold of one score, on either side, for either order of the data sets."""
+    """Best threshold of one score, and its event.
+
+    On either side, for either order of the data sets.
+    """
     ours, theirs = (np.sort(_fill_missing(score.of(table), missing)) for table in (first, second))
     cuts = _candidate_thresholds(np.concatenate([ours, theirs]))
     over, other = (values.size - np.searchsorted(values, cuts, side="right") for values in (ours, theirs))
@@ -202,6 +217,7 @@ def _best_cut(score: OutcomeScore, first: Table, second: Table, delta: float, mi
 
 
 def _candidate_thresholds(values: Array) -> Array:
+    """Thresholds to try for a score."""
     values = np.unique(values)
     if values.size > THRESHOLDS:
         values = values[np.linspace(0, values.size - 1, THRESHOLDS).astype(int)]
@@ -209,11 +225,15 @@ def _candidate_thresholds(values: Array) -> Array:
 
 
 def _fill_missing(values: Array, missing: float) -> Array:
+    """Scores with a value in place of NaN."""
     return np.where(np.isnan(values), missing, values)
 
 
 def _most_different_coordinates(first: Array, second: Array) -> npt.NDArray[np.int64]:
-    """The coordinates whose means are furthest apart, or all of them if there are few."""
+    """Coordinates whose means are furthest apart between data sets.
+
+    All of them if there are few.
+    """
     if first.shape[1] <= COORDINATES:
         return np.arange(first.shape[1])
     weights = _mean_projection("", first, second).weights
@@ -221,7 +241,10 @@ def _most_different_coordinates(first: Array, second: Array) -> npt.NDArray[np.i
 
 
 def _mean_projection(name: str, first: Array, second: Array) -> Projection:
-    """Weights are differences of standardised means, times the inverse covariance where that is small enough."""
+    """Projection on the difference of standardised means.
+
+    Weights are times the inverse covariance where that is small enough.
+    """
     both = np.concatenate([first, second])
     finite = np.where(np.isfinite(both), both, np.nan)
     known = np.isfinite(both).any(axis=0)
@@ -238,18 +261,20 @@ def _mean_projection(name: str, first: Array, second: Array) -> Projection:
 
 
 def _standardized(column: Array, centre: Array, scale: Array) -> Array:
+    """Numbers less the centre, divided by the scale, clipped."""
     with np.errstate(invalid="ignore", over="ignore"):
         values = (column - centre) / scale
     return np.asarray(np.clip(np.where(np.isnan(values), 0.0, values), -1e6, 1e6))
 
 
 def _has_few_values(first: Table, second: Table, name: str) -> bool:
+    """Return whether a column has few different numbers."""
     column, other = first.numbers[name], second.numbers[name]
     return column.shape[1] == 1 and np.unique(np.concatenate([column, other])).size <= FEW
 
 
 def _label_ratios(first: Table, second: Table, names: tuple[str, ...]) -> Labels:
-    """Log-ratios of the smoothed frequencies."""
+    """Score of labels by the log-ratio of smoothed frequencies."""
     ours, theirs = Counter(joined_labels(first, names)), Counter(joined_labels(second, names))
     n, m = sum(ours.values()), sum(theirs.values())
 
@@ -260,7 +285,10 @@ def _label_ratios(first: Table, second: Table, names: tuple[str, ...]) -> Labels
 
 
 def counts(event: Event, first: Table, second: Table) -> Counts:
-    """Hits and runs on the data set where the event is more probable, then on the other."""
+    """Count an event on the likelier data set and on the other.
+
+    Hits and runs of each.
+    """
     likelier, other = (first, second) if event.first else (second, first)
     hits, other_hits = event.happens(likelier), event.happens(other)
     return int(hits.sum()), hits.size, int(other_hits.sum()), other_hits.size
@@ -283,7 +311,9 @@ ANSWERS = ("decision_function", "predict_proba", "predict", "score_samples", "tr
 
 @dataclass(frozen=True)
 class Everything:
-    """The default attack: parameters and scores found, every fitted number, and the answers for the canary.
+    """Default attack of an audit: all that a model shows.
+
+    Parameters and scores found, every fitted number, and the answers for the canary.
 
     Parameters
     ----------
@@ -301,7 +331,10 @@ class Everything:
 
 
 def _fitted_attributes(prefix: str, model: object, depth: int) -> Iterator[tuple[str, Any]]:
-    """Names and values of fitted attributes: numbers, texts, parameters; also of inner models."""
+    """Names and values of fitted attributes, of inner models too.
+
+    Numbers, texts, parameters.
+    """
     for name, value in sorted(getattr(model, "__dict__", {}).items()):
         if not name.endswith("_") or name.startswith("_") or name == "privacy_spent_":
             continue
@@ -314,7 +347,7 @@ def _fitted_attributes(prefix: str, model: object, depth: int) -> Iterator[tuple
 
 
 def _outcome_entries(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """A value as entries of an outcome, without all that is neither number nor text."""
+    """Entries of an outcome for one value: numbers and texts alone."""
     if isinstance(value, (bool, np.bool_, str)):
         yield name, str(value)
     elif isinstance(value, Mapping):
@@ -339,7 +372,7 @@ def _outcome_entries(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 @dataclass(frozen=True)
 class Table:
-    """One row per fit.
+    """Outcomes of fits as columns, one row for each fit.
 
     Parameters
     ----------
@@ -355,7 +388,7 @@ class Table:
     labels: Mapping[str, npt.NDArray[np.str_]]
 
     def select_rows(self, chosen: npt.NDArray[np.int64]) -> Table:
-        """Some of the rows."""
+        """Table of chosen fits."""
         return Table(
             len(chosen),
             {name: column[chosen] for name, column in self.numbers.items()},
@@ -364,7 +397,10 @@ class Table:
 
 
 def tabulate(outcomes: Sequence[Any], others: Sequence[Any]) -> tuple[Table, Table]:
-    """Tables of both samples with the same columns; columns that never vary are left out."""
+    """Tables of the outcomes on both data sets, with equal columns.
+
+    Columns that never vary are left out.
+    """
     rows = [_named_entries(outcome) for outcome in [*outcomes, *others]]
     numbers: dict[str, Array] = {}
     labels: dict[str, npt.NDArray[np.str_]] = {}
@@ -387,6 +423,7 @@ def has_failed(outcome: object) -> bool:
 
 
 def _named_entries(outcome: Any) -> Mapping[str, Any]:
+    """Outcome as a mapping of names to values."""
     return outcome if isinstance(outcome, Mapping) else {"outcome": outcome}
 
 
@@ -398,7 +435,7 @@ def _is_number(value: object) -> bool:
 
 
 def _stacked_with_nan(values: Sequence[Any]) -> Array:
-    """Rows of equal length: shorter ones and missing ones are filled with NaN."""
+    """Rows of numbers stacked, shorter ones filled with NaN."""
     flat = [np.array([]) if value is None else np.asarray(value, dtype=float).ravel() for value in values]
     filled = np.full((len(flat), max(numbers.size for numbers in flat)), np.nan)
     for row, numbers in zip(filled, flat):
@@ -407,4 +444,5 @@ def _stacked_with_nan(values: Sequence[Any]) -> Array:
 
 
 def _varies(column: Array) -> bool:
+    """Return whether a column differs between fits."""
     return not bool(np.all((column == column[0]) | (np.isnan(column) & np.isnan(column[0]))))

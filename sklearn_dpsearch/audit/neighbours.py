@@ -25,7 +25,7 @@ Places = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Neighbours:
-    """Two neighbouring data sets.
+    """Two neighbouring data sets for an audit.
 
     Parameters
     ----------
@@ -55,7 +55,9 @@ class Neighbours:
 
     @classmethod
     def of(cls, data: Dataset, other: Dataset, neighboring: Neighboring, absent: bool = False) -> Neighbours:
-        """Check two data sets given as (X, y), or as (X, y, groups) for neighbours that differ in one person.
+        """Check that two data sets are neighbours.
+
+        They are given as (X, y), or as (X, y, groups) for neighbours that differ in one person.
 
         Parameters
         ----------
@@ -86,7 +88,9 @@ class Neighbours:
 def worst_case(
     X: Any, y: Any = None, groups: Any = None, *, neighboring: Neighboring, scale: float = 1.0, absent: bool = False
 ) -> Neighbours:
-    """Neighbours that differ in one extreme record, whose target contradicts its features, or in a person of them.
+    """Build neighbours that differ in one extreme record, or person.
+
+    Its target contradicts its features.
 
     Parameters
     ----------
@@ -139,7 +143,10 @@ def worst_case(
 
 
 def _extreme_record(values: Array, y: Records | None, scale: float) -> tuple[Array, Any, Array, Any]:
-    """A record and its target, then the record and the target that they replace."""
+    """Extreme record for a canary, and the record it replaces.
+
+    Each with its target.
+    """
     low, high = values.min(axis=0), values.max(axis=0)
     middle, reach = (low + high) / 2, scale * (high - low) / 2
     if y is None:
@@ -155,7 +162,10 @@ def _extreme_record(values: Array, y: Records | None, scale: float) -> tuple[Arr
 
 
 def _extreme_targets(y: Records) -> tuple[Any, Any]:
-    """A target for the canary and one as far away: the two rarest classes, or the ends."""
+    """Target for a canary, and one as far away as possible.
+
+    The two rarest classes, or the ends.
+    """
     if y.ndim > 1:
         raise ValueError("Found several targets for each record; give other=(X, y), a neighbour of your own.")
     if not _are_class_labels(y):
@@ -166,13 +176,14 @@ def _extreme_targets(y: Records) -> tuple[Any, Any]:
 
 
 def _are_class_labels(y: Records) -> bool:
+    """Return whether targets are class labels."""
     return str(type_of_target(y)) in ("binary", "multiclass")
 
 
 def _with_record_at(
     values: Array, y: Records | None, places: npt.NDArray[np.intp], record: Array, label: Any
 ) -> tuple[Array, Records | None]:
-    """The data with one record at all of ``places``."""
+    """Data with one record at all of the given places."""
     X = values.copy()
     X[places] = record
     if y is None:
@@ -183,6 +194,7 @@ def _with_record_at(
 
 
 def _numeric_table(X: Any) -> Array:
+    """Records as a table of floats, or an error."""
     values = np.asarray(X.toarray() if issparse(X) else X)
     if values.ndim != 2 or values.dtype.kind not in "iufb" or len(values) < 2:
         raise ValueError(
@@ -196,7 +208,10 @@ def _numeric_table(X: Any) -> Array:
 
 
 def _record_rows(X: Any, y: Any, groups: Any = None) -> Records:
-    """All records as rows of objects, with targets, and with persons as the last column."""
+    """Records as rows of objects, with targets and persons.
+
+    Persons are the last column.
+    """
     table = np.asarray(X.toarray() if issparse(X) else X, dtype=object)
     parts = [table.reshape(len(table), -1)]
     for name, part in (("targets", y), ("groups", groups)):
@@ -210,7 +225,10 @@ def _record_rows(X: Any, y: Any, groups: Any = None) -> Records:
 
 
 def _places_of_person(first: Records, second: Records, relation: Neighboring) -> Places:
-    """Places of the only person whose records differ, or whom one data set has more."""
+    """Places of the only person in whom two data sets differ.
+
+    Or whom one data set has more.
+    """
     codes = persons_in(np.append(first[:, -1], second[:, -1]), len(first) + len(second))
     who = codes[: len(first)], codes[len(first) :]
     candidates = np.setxor1d(*who)
@@ -230,7 +248,7 @@ def _places_of_person(first: Records, second: Records, relation: Neighboring) ->
 
 
 def _places_of_added_record(first: Records, second: Records) -> Places:
-    """Position of the record that only one data set has."""
+    """Places of the record that only one data set has."""
     longer, shorter = (first, second) if len(first) > len(second) else (second, first)
     if len(longer) == len(shorter) + 1 and longer.shape[1] == shorter.shape[1]:
         same = _equal_rows(longer[:-1], shorter)
@@ -242,6 +260,7 @@ def _places_of_added_record(first: Records, second: Records) -> Places:
 
 
 def _places_of_changed_record(first: Records, second: Records, relation: Neighboring) -> Places:
+    """Places of the only record that differs between data sets."""
     if first.shape == second.shape:
         changed = np.flatnonzero(~_equal_rows(first, second))
         if changed.size == 1:
@@ -250,12 +269,13 @@ def _places_of_changed_record(first: Records, second: Records, relation: Neighbo
 
 
 def _equal_rows(first: Records, second: Records) -> npt.NDArray[np.bool_]:
-    """True for equal rows; missing values are equal to each other."""
+    """Mask of equal rows; missing values are equal."""
     same = (first == second) | ((first != first) & (second != second))
     return np.asarray(np.asarray(same, dtype=bool).all(axis=1))
 
 
 def _not_neighbours(first: Records, second: Records, relation: Neighboring, needed: str) -> PrivacyError:
+    """Error for two data sets that are no neighbours."""
     found = f"shapes {first.shape} and {second.shape}, targets included"
     if first.shape == second.shape:
         found = f"{int(np.sum(~_equal_rows(first, second)))} of {len(first)} records differ"
@@ -266,6 +286,7 @@ def _not_neighbours(first: Records, second: Records, relation: Neighboring, need
 
 
 def _stack_records(rows: list[Any]) -> Any:
+    """Records of any container in one."""
     if len(rows) == 1:
         return rows[0]
     if issparse(rows[0]):

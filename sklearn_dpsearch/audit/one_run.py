@@ -37,7 +37,7 @@ FEWEST_CANARIES = 20
 
 @dataclass(frozen=True, kw_only=True)
 class OneRunResult(LowerBound):
-    """Lower bound on ε from guesses about canaries.
+    """Lower bound on ε from guesses about many canaries.
 
     Parameters
     ----------
@@ -94,7 +94,9 @@ def audit_one_run(
     fit_params: Mapping[str, Any] | None = None,
     random_state: int | None = None,
 ) -> OneRunResult:
-    """Bound ε of a private estimator or search from below by one fit with many canaries.
+    """Bound ε of a private estimator from below by one fit.
+
+    Or of a search, with many canaries.
 
     A fair coin decides for each canary whether it is among the records. Where an absent record cannot be left out
     (replace-one, zero-out), a record of zeros with the canary's target stands in its place, or, with ``other_targets``,
@@ -222,7 +224,10 @@ def audit_one_run(
 
 
 def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
-    """Guesses about each share of the canaries: those with the largest scores joined, those with the smallest not."""
+    """Guess the coins of canaries by their scores, for some shares.
+
+    Those with the largest scores joined, those with the smallest not.
+    """
     fits, m = coins.shape
     order, found = np.argsort(scores, axis=1, kind="stable"), []
     for place, share in enumerate(SHARES):
@@ -237,7 +242,10 @@ def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
 def _with_canaries(
     X: Any, y: Any, canaries: Array, targets: Array | None, other_targets: Any, joins: Any, *, left_out: bool
 ) -> tuple[Array, Array | None]:
-    """Records and canaries; those that do not join are left out, or replaced."""
+    """Records together with canaries that join by their coins.
+
+    Those that do not join are left out, or replaced.
+    """
     if y is not None and targets is None:
         raise ValueError("Found y, but no targets of the canaries. Give targets, one for each canary.")
     if left_out:
@@ -251,12 +259,14 @@ def _with_canaries(
 
 
 def _fit_with_seed(estimator: Any, X: Array, y: Array | None, params: Mapping[str, Any], seed: Any) -> Any:
+    """Model fitted on records with canaries."""
     model = unfitted_copy(estimator, seed)
     reseed(seed)
     return model.fit(X, *([] if y is None else [y]), **params)
 
 
 def _canary_scores(model: Any, canaries: Array, targets: Array | None, score: CanaryScore | None) -> Array:
+    """Scores of the canaries by a fitted model, checked."""
     found = np.asarray((score or target_score)(model, canaries, targets), float)
     if found.shape != (len(canaries),):
         raise ValueError(
@@ -266,7 +276,9 @@ def _canary_scores(model: Any, canaries: Array, targets: Array | None, score: Ca
 
 
 def target_score(model: Any, canaries: Array, targets: Array | None) -> Array:
-    """Logarithm of the probability of each canary's target, or minus the absolute error.
+    """Score of canaries: log-probability of their targets.
+
+    Or minus the absolute error.
 
     Raises
     ------

@@ -28,7 +28,7 @@ SEEDS = ("random_state", "noise_seed")
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayedRelease:
-    """One released vector of sums.
+    """Released sum of a fit, compared with that on a neighbour.
 
     Parameters
     ----------
@@ -45,20 +45,23 @@ class ReplayedRelease:
 
     @property
     def ratio(self) -> float:
-        """Distance ÷ declared sensitivity."""
+        """Distance of the sums over the declared sensitivity."""
         if self.squared_distance is None:
             return math.inf
         return math.sqrt(self.squared_distance / self.squared_sensitivity)
 
     @property
     def passed(self) -> bool:
-        """True if the sums are as close as was declared, without rounding where they are whole numbers."""
+        """True if the sums are as close as was declared.
+
+        Without rounding where they are whole numbers.
+        """
         return self.squared_distance is not None and self.squared_distance <= self.squared_sensitivity
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayResult:
-    """Outcome of a replay; its text is a table.
+    """Result of a replay; its text is a table.
 
     Parameters
     ----------
@@ -73,12 +76,15 @@ class ReplayResult:
 
     @property
     def largest(self) -> float:
-        """Largest distance ÷ declared sensitivity."""
+        """Largest distance of sums over the declared sensitivity."""
         return max(one.ratio for one in self.releases)
 
     @property
     def passed(self) -> bool:
-        """True if all sums are close enough, and all else follows from noisy sums. It proves nothing of other data."""
+        """True if sums are close, and all else follows from them.
+
+        It proves nothing of other data.
+        """
         return not self.different and all(one.passed for one in self.releases)
 
     def __str__(self) -> str:
@@ -94,7 +100,7 @@ class ReplayResult:
 def replay(
     estimator: Any, X: Any, y: Any = None, *, neighbour: Dataset, groups: Any = None, neighbour_groups: Any = None
 ) -> ReplayResult:
-    """Fit, and fit again on a neighbour with the noisy sums of the first fit.
+    """Fit, and fit again on a neighbour with the same noisy sums.
 
     It takes the time of two fits. Give public or made-up records: **the result is not private.**
 
@@ -170,7 +176,7 @@ def replay(
 
 
 def _steps_between(estimator: Any, X: Any, other: Any) -> int:
-    """Number of records that are zeroed out, one after the other, between the two data sets."""
+    """Number of records zeroed out between two data sets."""
     known = estimator.get_params() if hasattr(estimator, "get_params") else {}
     relations = {value for name, value in known.items() if name.rpartition("__")[2] == "neighboring"}
     counted = not isinstance(X, (list, tuple))  # of files: their number is not that of the records
@@ -178,6 +184,7 @@ def _steps_between(estimator: Any, X: Any, other: Any) -> int:
 
 
 def _squared_norm(moved: Sums, norm: int) -> int | float:
+    """Squared distance in the norm of the noise."""
     values = np.abs(moved).ravel()
     if values.dtype.kind == "f":
         return float(values.sum() ** 2 if norm == 1 else values @ values)
@@ -186,6 +193,7 @@ def _squared_norm(moved: Sums, norm: int) -> int | float:
 
 
 def _fit_for_replay(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
+    """Model fitted with a public seed, or result of a function."""
     if not hasattr(estimator, "fit"):
         return estimator(X, y)
     model = copy.copy(estimator)  # a public start would not stay fitted in a clone
@@ -197,7 +205,10 @@ def _fit_for_replay(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
 
 
 def _attribute_hashes(found: Any) -> dict[str, str]:
-    """Hash of each attribute that follows from the records, by name; what a fit costs does not."""
+    """Hash of each attribute that follows from the records.
+
+    What a fit costs does not.
+    """
     stated, pickled = {}, vars(found)
     if hasattr(found, "get_params"):
         stated, pickled = found.get_params(deep=False), found.__getstate__()
@@ -209,7 +220,10 @@ def _attribute_hashes(found: Any) -> dict[str, str]:
 
 
 def _as_arrays(found: Any) -> Any:
-    """Numbers of an object in arrays: pickles of equal tensors differ."""
+    """Object with its numbers in arrays, to be hashed.
+
+    Pickles of equal tensors differ.
+    """
     if hasattr(found, "state_dict"):
         return _as_arrays(found.state_dict())
     if hasattr(found, "numpy"):

@@ -18,14 +18,14 @@ from .right_guesses import ClaimedCurve
 
 @dataclass(frozen=True)
 class Claim:
-    """A claimed guarantee, and the δ and the neighbouring relation at which it is audited."""
+    """Claimed guarantee, with the δ and relation of its audit."""
 
     guarantee: Guarantee | None
     delta: float
     neighboring: Neighboring
 
     def epsilon(self, steps: int) -> float | None:
-        """ε at ``delta`` for data sets ``steps`` apart."""
+        """Claimed ε for data sets ``steps`` apart."""
         return None if self.guarantee is None else float(_across_steps(self.guarantee, steps).epsilon_at(self.delta))
 
 
@@ -37,7 +37,7 @@ def claim_about(
     delta: float | None,
     neighboring: Neighboring | None,
 ) -> Claim:
-    """Claim by the caller, by a search's plan or by an adapter, with its δ and its relation.
+    """Claim about one fit, by the caller, a plan or an adapter.
 
     Raises
     ------
@@ -54,6 +54,7 @@ def claim_about(
 
 
 def _claimed_relation(guarantee: Guarantee | None, given: Neighboring | None) -> Neighboring:
+    """Neighbouring relation of a claim, or an error."""
     if given is None and guarantee is None:
         raise PrivacyError(
             "Found neither a stated guarantee nor neighboring=: which data sets are neighbours? Give "
@@ -70,6 +71,7 @@ def _claimed_relation(guarantee: Guarantee | None, given: Neighboring | None) ->
 
 
 def _plan_or_run(estimator: Any, n_samples: int, public: bool, delta: float | None) -> PrivacySpent | Guarantee | None:
+    """Guarantee that a search plans, or an adapter knows."""
     if callable(getattr(estimator, "privacy_cost", None)):  # a search
         planned: PrivacySpent = estimator.privacy_cost(n_samples, delta, public=public)
         return planned
@@ -80,6 +82,7 @@ def _plan_or_run(estimator: Any, n_samples: int, public: bool, delta: float | No
 
 
 def _own_delta(guarantee: Guarantee | None) -> float:
+    """δ of a claimed guarantee, 0 if it is pure."""
     if guarantee is None or guarantee.pure_epsilon is not None:
         return 0.0
     own = getattr(guarantee, "delta", None)
@@ -91,13 +94,19 @@ def _own_delta(guarantee: Guarantee | None) -> float:
 
 
 def smallest_stated_epsilon(planned: Claim, spent: list[PrivacySpent], steps: int) -> float | None:
-    """The smallest ε of the plan and of all fitted models' statements, as each claim has to be true."""
+    """Smallest ε that plan and fitted models state.
+
+    Each claim has to be true.
+    """
     values = [epsilon for claim in _all_claims(planned, spent) if (epsilon := claim.epsilon(steps)) is not None]
     return min(values) if values else None
 
 
 def stated_curve(planned: Claim, spent: list[PrivacySpent], steps: int) -> ClaimedCurve | None:
-    """Pairs (ε, δ) of the plan and of all fitted models' statements; None if nothing is stated."""
+    """Pairs (ε, δ) that plan and fitted models state.
+
+    None if nothing is stated.
+    """
     claims = [claim for claim in _all_claims(planned, spent) if claim.guarantee is not None]
     if not claims:
         return None
@@ -111,10 +120,14 @@ def stated_curve(planned: Claim, spent: list[PrivacySpent], steps: int) -> Claim
 
 
 def _across_steps(guarantee: Guarantee, steps: int) -> Guarantee:
-    """Implied guarantee for data sets one or two steps apart; a record that is blanked twice is one that is changed."""
+    """Guarantee for data sets one or two steps apart.
+
+    A record that is blanked twice is one that is changed.
+    """
     return guarantee if steps == 1 else as_replace_one(guarantee)
 
 
 def _all_claims(planned: Claim, spent: list[PrivacySpent]) -> list[Claim]:
+    """Claims of the plan and of all fitted models."""
     stated = [one.guarantee for one in spent if one.neighboring == planned.neighboring]
     return [planned, *(replace(planned, guarantee=guarantee) for guarantee in stated)]

@@ -35,14 +35,20 @@ NO_NUMBERS = (
 
 
 class Given(NamedTuple):
-    """A column: values of shape (n_samples,), and the letter by which NumPy calls their kind; "T" is text."""
+    """Column of a table: its values, and the letter of their kind.
+
+    Shape (n_samples,); NumPy's letter, and "T" is text.
+    """
 
     values: NDArray[Any]
     kind: str
 
 
 def library_of(values: Any) -> str | None:
-    """Name of the library that a container is of; None for others, and for subclasses, which may do anything."""
+    """Name of the library of a container, None for unknown ones.
+
+    Also for subclasses, which may do anything.
+    """
     kind = type(values)
     name = kind.__module__.partition(".")[0]
     library = sys.modules.get(name)
@@ -58,7 +64,10 @@ def is_frame(values: Any) -> bool:
 
 
 def is_data_set(values: Any) -> bool:
-    """Return whether records are read one by one, or come as arrays by name: PyTorch's and skorch's data sets."""
+    """Return whether a container is PyTorch's or skorch's data set.
+
+    Records are read one by one, or come as arrays by name.
+    """
     torchs, skorchs = sys.modules.get("torch.utils.data"), sys.modules.get("skorch.helper")
     kinds = [] if torchs is None else [torchs.Dataset]
     kinds += [] if skorchs is None else [skorchs.SliceDataset, skorchs.SliceDict]
@@ -80,7 +89,7 @@ def names_of(X: Any) -> list[str] | None:
 
 
 def columns_of(X: Any, wanted: Sequence[str], exact: Collection[str] = ()) -> Mapping[str, Given]:
-    """The wanted columns.
+    """Columns of a table by name, each read by its declared type.
 
     Parameters
     ----------
@@ -105,7 +114,7 @@ def columns_of(X: Any, wanted: Sequence[str], exact: Collection[str] = ()) -> Ma
 
 
 def read_column(column: Any, exact: bool = False) -> Given:
-    """A column, or a series, in its form.
+    """Read a column, or a series, by its declared type.
 
     Raises
     ------
@@ -119,7 +128,9 @@ def read_column(column: Any, exact: bool = False) -> Given:
 
 
 def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
-    """A table as a data frame of pandas, with NumPy's types alone; one that has them already is not copied.
+    """Data frame of pandas with NumPy's types, of any table.
+
+    One that has them already is not copied.
 
     Raises
     ------
@@ -145,14 +156,19 @@ def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
 
 
 def columns_in(X: Any) -> list[Any]:
-    """All columns of a table; another container of NumPy, pandas or polars is one column, and others have none."""
+    """Columns of a table, unread.
+
+    Another container of NumPy, pandas or polars is one column, and others have none.
+    """
     if is_frame(X):
         return [_column_at(X, place) for place in range(len(names_of(X) or ()))]
     return [X] if library_of(X) in ("numpy", "pandas", "polars") else []
 
 
 def array_of(X: Any, name: str = "X") -> NDArray[Any]:
-    """Numbers of a table, of an array, or of a list; entries of lists that are none are missing.
+    """Array of numbers of a table, an array, or a list.
+
+    Entries of lists that are none are missing.
 
     Raises
     ------
@@ -182,12 +198,15 @@ def array_of(X: Any, name: str = "X") -> NDArray[Any]:
 
 
 def typed(X: Any) -> Any:
-    """A table of any library as a data frame of pandas with NumPy's types; other containers as they are."""
+    """Data frame of any table; other containers as they are.
+
+    Of pandas, with NumPy's types.
+    """
     return frame_of(X) if is_frame(X) else X
 
 
 def refused(values: Any, name: str = "X") -> TypeError:
-    """Error for a container that is not known."""
+    """Error for an unknown kind of container."""
     kind = type(values)
     of_dask = kind.__module__.partition(".")[0] == "dask"
     partitions = f" Boosting and a subset search over it take partitions of Dask; {name}.compute() is needed here."
@@ -195,11 +214,13 @@ def refused(values: Any, name: str = "X") -> TypeError:
 
 
 def _column_at(X: Any, place: int) -> Any:
+    """Column of a table at a place."""
     library = library_of(X)
     return X.iloc[:, place] if library == "pandas" else X.column(place) if library == "pyarrow" else X[:, place]
 
 
 def _check_array(X: Any, wanted: Sequence[str]) -> NDArray[Any]:
+    """Array of shape (n_samples, n_columns), or an error."""
     if library_of(X) not in ("numpy", "builtins"):
         raise refused(X)
     found = X if isinstance(X, np.ndarray) else objects_in(X, "X")
@@ -215,11 +236,13 @@ def _check_array(X: Any, wanted: Sequence[str]) -> NDArray[Any]:
 
 
 def _read_numpy(column: Any, exact: bool = False) -> Given:
+    """Read a column of NumPy."""
     kind = column.dtype.kind
     return Given(column, "T" if kind in "UT" else kind)
 
 
 def _read_pandas(column: Any, exact: bool) -> Given:
+    """Read a column of pandas by its dtype."""
     dtype = column.dtype
     if type(column).__name__ != "Series":
         column = sys.modules["pandas"].Series(column)
@@ -238,6 +261,7 @@ def _read_pandas(column: Any, exact: bool) -> Given:
 
 
 def _read_polars(column: Any, exact: bool) -> Given:
+    """Read a column of polars by its dtype."""
     dtype, name = column.dtype, str(column.dtype).partition("(")[0]
     whole = "i" if dtype.is_integer() else "b" if name == "Boolean" else ""
     if whole and exact:
@@ -253,6 +277,7 @@ def _read_polars(column: Any, exact: bool) -> Given:
 
 
 def _read_pyarrow(column: Any, exact: bool) -> Given:
+    """Read a column of PyArrow by its type."""
     arrow, dtype = sys.modules["pyarrow"], column.type
     kinds = arrow.types
     inner = dtype.value_type if kinds.is_dictionary(dtype) else dtype
@@ -272,12 +297,15 @@ def _read_pyarrow(column: Any, exact: bool) -> Given:
 
 
 def _arrow_objects(column: Any) -> NDArray[np.object_]:
-    """Python's objects of PyArrow's values."""
+    """Python's objects of a PyArrow column."""
     return _readable_objects(column.to_pylist, lambda place: column[place].as_py(), len(column))
 
 
 def _readable_objects(read: Callable[[], Any], read_one: Callable[[int], Any], n: int) -> NDArray[np.object_]:
-    """Python's objects; None for an entry that Python cannot hold: text that is no UTF-8, a duration of 10¹⁰ years."""
+    """Python's objects of a column, None for unreadable entries.
+
+    Text that is no UTF-8, a duration of 10¹⁰ years.
+    """
     try:
         return objects(read())
     except Exception:  # one record must not make an error
@@ -285,6 +313,7 @@ def _readable_objects(read: Callable[[], Any], read_one: Callable[[int], Any], n
 
 
 def _none_if_unreadable(read_one: Callable[[int], Any], place: int) -> Any:
+    """Entry of a column, None if Python cannot hold it."""
     try:
         return read_one(place)
     except Exception:
@@ -292,7 +321,7 @@ def _none_if_unreadable(read_one: Callable[[int], Any], place: int) -> Any:
 
 
 def _arrow_to_numpy(column: Any) -> NDArray[Any]:
-    """NumPy's array of an array, or of several that are one."""
+    """NumPy's array of a PyArrow column, or of its chunks."""
     chunks = column.chunks if hasattr(column, "chunks") else [column]
     found = [chunk.to_numpy(zero_copy_only=False) for chunk in chunks]
     return np.concatenate(found) if found else np.asarray(column.to_numpy())

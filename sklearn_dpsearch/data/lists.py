@@ -31,12 +31,14 @@ def is_list(values: Any) -> bool:
 
 
 def objects(values: Sequence[Any]) -> NDArray[np.object_]:
-    """An array of the values as they are."""
+    """Array of Python objects, as they are."""
     return np.fromiter(values, dtype=object, count=len(values))  # which asks no value for its length
 
 
 def objects_in(values: Sequence[Any], name: str) -> NDArray[np.object_]:
-    """Array of the entries as they are. Where most rows hold single values, a list among those of another is missing.
+    """Array of the entries of nested lists.
+
+    Where most rows hold single values, a list among those of another is missing.
 
     Raises
     ------
@@ -58,7 +60,7 @@ def objects_in(values: Sequence[Any], name: str) -> NDArray[np.object_]:
 
 
 def numbers_in(values: Sequence[Any], name: str) -> NDArray[np.float64]:
-    """Array in double precision; entries that are no numbers become nan."""
+    """Array of doubles from a list; nan for what is no number."""
     if values and all(isinstance(row, np.ndarray) and row.dtype.kind in "biuf" for row in values):
         if len({row.shape for row in values}) > 1:
             raise _ragged_error(name)
@@ -69,7 +71,7 @@ def numbers_in(values: Sequence[Any], name: str) -> NDArray[np.float64]:
 
 
 def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str = "y") -> NDArray[Any]:
-    """Array of labels, one for each record.
+    """Array of labels from a list, one for each record.
 
     Its type follows from the classes alone. A label that is no class becomes one and the same label outside of them.
     Without classes the type follows from the set of labels, in which equal numbers are one: 1, 1.0 and True.
@@ -94,7 +96,10 @@ def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str 
 
 
 def _python_scalar(value: Any) -> Any:
-    """Python's own form of a single value of NumPy or PyTorch; others as they are."""
+    """Python's own form of a NumPy or PyTorch scalar.
+
+    Others as they are.
+    """
     try:
         if type(value).__module__ == "torch":
             return value.detach().tolist()
@@ -104,7 +109,7 @@ def _python_scalar(value: Any) -> Any:
 
 
 def _nested_lists(value: Any, depth: int = 0) -> Any:
-    """A row as a list, and the rows in it; a single value in Python's own form."""
+    """Nested lists of Python's scalars, of a row of a list."""
     value = value.tolist() if isinstance(value, np.ndarray) else _python_scalar(value)
     if not isinstance(value, (list, tuple)):
         return value
@@ -119,11 +124,15 @@ def _nested_shape(nested: list[Any]) -> tuple[int, ...] | None:
 
 
 def _ragged_error(name: str) -> ValueError:
+    """Error for rows of different lengths."""
     return ValueError(f"Found {name} whose entries differ in length; rows of one length are needed.")
 
 
 def places_of(values: Sequence[Any], places: dict[Any, int], unknown: int) -> NDArray[np.intp]:
-    """Place of each value, or of the number that it says; ``unknown`` for others, also if they cannot be looked up."""
+    """Position of each value in a dictionary, or of its number.
+
+    ``unknown`` for others, also if they cannot be looked up.
+    """
     try:
         found = np.fromiter(map(places.get, values, itertools.repeat(unknown)), np.intp, len(values))
     except Exception:  # not hashable, or not comparable
@@ -134,7 +143,10 @@ def places_of(values: Sequence[Any], places: dict[Any, int], unknown: int) -> ND
 
 
 def _in_other_form(value: Any) -> Any:
-    """Number that a text says, or text of a whole number: readers of CSV mix them, see ``said_by``."""
+    """Number that a text says, or text of a whole number.
+
+    Readers of CSV mix them, see ``said_by``.
+    """
     if isinstance(value, str):
         return said_by(value)
     whole = type(value) in (int, float) and abs(value) < LARGEST_WHOLE and value == int(value)
@@ -142,6 +154,7 @@ def _in_other_form(value: Any) -> Any:
 
 
 def _place_or_unknown(value: Any, places: dict[Any, int], unknown: int) -> int:
+    """Position of one value, ``unknown`` if it cannot be looked up."""
     try:
         return places.get(value, unknown)
     except Exception:
@@ -149,7 +162,7 @@ def _place_or_unknown(value: Any, places: dict[Any, int], unknown: int) -> int:
 
 
 def number_of(value: Any) -> float:
-    """A number, also of text; nan for all else."""
+    """Number that a value or a text is; nan for others."""
     try:
         if isinstance(value, (complex, np.complexfloating, np.ndarray)):  # a warning would tell of the entry
             return math.nan
@@ -159,7 +172,9 @@ def number_of(value: Any) -> float:
 
 
 def said_by(text: str) -> Any:
-    """Flag or number that a text says, a whole one exactly; else the text.
+    """Flag or number that a text says, else the text.
+
+    A whole number exactly.
 
     Readers of CSV make text of some entries of a column, and numbers of others, if one entry is no number.
     """
@@ -173,12 +188,13 @@ def said_by(text: str) -> Any:
 
 
 def _integer_if_whole(label: Any) -> Any:
+    """Integer for a whole float or a flag; others unchanged."""
     whole = isinstance(label, bool) or (isinstance(label, float) and label.is_integer())
     return int(label) if whole else label
 
 
 def _label_outside(known: list[Any]) -> Any:
-    """A label of the same kind that is no class."""
+    """Label of the same kind that is none of the classes."""
     others = itertools.count()
     if any(isinstance(label, str) for label in known):
         return next(text for text in map("no class {}".format, others) if text not in known)

@@ -33,7 +33,7 @@ LOCK = ".lock"
 
 @dataclass(frozen=True)
 class Pages:
-    """Content of a ledger's file.
+    """Content of a ledger's file: header, lines and digests.
 
     Parameters
     ----------
@@ -65,7 +65,9 @@ class Pages:
 
 
 def read(path: Path) -> Pages:
-    """Read the current pages; no lock is needed, because lines are only added.
+    """Read a ledger's file; no lock is needed.
+
+    Lines are only added.
 
     Raises
     ------
@@ -78,7 +80,7 @@ def read(path: Path) -> Pages:
 
 
 def parse(found: bytes, path: Path) -> Pages:
-    """Pages from the bytes of a file."""
+    """Parse the bytes of a ledger's file, checking each digest."""
     *lines, tail = found.split(b"\n")
     bodies, digests = list[bytes](), [""]
     for number, line in enumerate((*lines, tail), start=1):
@@ -97,17 +99,22 @@ def parse(found: bytes, path: Path) -> Pages:
 
 
 def _body_if_unchanged(line: bytes, before: str) -> bytes | None:
-    """Body of a line without its digest; None if the line or one before it was changed."""
+    """Body of a line without its digest, None if changed.
+
+    The line, or one before it.
+    """
     inside, mark, digest = line.rpartition(MARK)
     body = inside + b"}"
     return body if mark and digest == f'{_digest(body, before)}"}}'.encode() else None
 
 
 def _digest(body: bytes, before: str) -> str:
+    """Digest of a line and of all lines before."""
     return hashlib.sha256(before.encode() + body).hexdigest()
 
 
 def _read_header(body: bytes, path: Path) -> dict[str, Any]:
+    """Header of a ledger, if its version is known."""
     header: dict[str, Any] = json.loads(body)
     if header.get("ledger") != VERSION:
         raise PrivacyError(
@@ -118,6 +125,7 @@ def _read_header(body: bytes, path: Path) -> dict[str, Any]:
 
 
 def _damaged_error(path: Path, number: int) -> PrivacyError:
+    """Error for a ledger with a changed line."""
     return PrivacyError(
         f"Found {str(path)!r}, of which line {number} is not as it was written: changed, moved, behind a line that was "
         "taken out, or of another kind of file. A ledger as it was written is needed, because what a lost entry spent "
@@ -131,7 +139,7 @@ def _damaged_error(path: Path, number: int) -> PrivacyError:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Exclude all other writers of this ledger, in any process."""
+    """Exclude all other writers of a ledger, in any process."""
     lock = filelock.FileLock(f"{path}{LOCK}", timeout=PATIENCE)
     with _translate_os_errors(path, "lock"):
         os.stat(path.parent)  # a new folder would begin a new ledger, and the old entries be forgotten
@@ -143,13 +151,18 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def begin(path: Path, header: dict[str, Any]) -> None:
-    """Create a file with a header, as a whole or not at all. Call under the lock."""
+    """Create a ledger's file with a header, or not at all.
+
+    Call under the lock.
+    """
     with _translate_os_errors(path, "begin"):
         replace_through(path, _line_with_digest(json.dumps({"ledger": VERSION, **header}), ""), mode=0o666)
 
 
 def add(path: Path, pages: Pages, body: str) -> Pages:
-    """Add a line to these pages, and return them when the line is on the disk. Read and call under one lock.
+    """Add a line to a ledger's file, durably.
+
+    The pages are returned when the line is on the disk. Read and call under one lock.
 
     Raises
     ------
@@ -176,12 +189,13 @@ def add(path: Path, pages: Pages, body: str) -> Pages:
 
 
 def _line_with_digest(body: str, before: str) -> bytes:
+    """Bytes of a line with its digest."""
     plain = body.encode()
     return plain[:-1] + MARK + _digest(plain, before).encode() + b'"}\n'
 
 
 def _write_through(descriptor: int, line: bytes) -> None:
-    """Write all bytes, and wait until they are on the disk."""
+    """Write bytes to a file, and wait for the disk."""
     rest = memoryview(line)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
@@ -189,7 +203,10 @@ def _write_through(descriptor: int, line: bytes) -> None:
 
 
 def _refuse_second_name(descriptor: int, path: Path) -> None:
-    """Raise for a file with several names, as each name would have its own lock."""
+    """Raise for a ledger's file with several names.
+
+    Each name would have its own lock.
+    """
     if os.fstat(descriptor).st_nlink > 1:
         raise PrivacyError(
             f"Found {str(path)!r} under several names (hard links), under each of which processes would lock out only "
@@ -205,7 +222,7 @@ NEEDED = (
 
 @contextlib.contextmanager
 def _translate_os_errors(path: Path, doing: str) -> Iterator[None]:
-    """Translate errors of the operating system into errors of the ledger."""
+    """Translate errors of the operating system into errors of ledgers."""
     try:
         yield
         return

@@ -18,6 +18,7 @@ Policy = Mapping[str, Any]
 
 
 def _is_nonnegative(value: Any) -> bool:
+    """Return whether a value is a number of at least 0."""
     return type(value) in (int, float) and value >= 0.0
 
 
@@ -33,7 +34,7 @@ RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Rules of a file.
+    """Read the rules of an organisation's policy from a file.
 
     Raises
     ------
@@ -53,7 +54,10 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def budget_under(policy: Policy, **given: Any) -> dict[str, Any]:
-    """``epsilon``, ``delta`` and ``neighboring`` of a new ledger: as given, within the rules, or those of the rules."""
+    """Budget and relation of a new ledger, under a policy.
+
+    As given, within the rules, or those of the rules.
+    """
     for name, value in given.items():
         rule, one_kind = policy.get(name, value), name == "neighboring"
         if value is not None and (value != rule if one_kind else value > rule):
@@ -63,7 +67,7 @@ def budget_under(policy: Policy, **given: Any) -> dict[str, Any]:
 
 
 def check_entry(policy: Policy, entry: Entry) -> None:
-    """Raise if an entry breaks a rule by what it is."""
+    """Raise if a ledger entry breaks a rule of the policy."""
     if policy.get("tuning") == "included" and entry.name == BY_HAND:
         found = f"{entry.title}, which was entered by hand"
         remedy = "Nothing says whether its tuning is in its cost. Fit a search with ledger=, whose cost includes it."
@@ -75,11 +79,15 @@ def check_entry(policy: Policy, entry: Entry) -> None:
 
 
 def check_risk(policy: Policy, entry: Entry, total: Guarantee) -> None:
-    """Raise if the total with an entry gives attacks more than the policy allows; ε is the budget's business."""
+    """Raise if the total exceeds the policy's advantage of attacks.
+
+    ε is the budget's business.
+    """
     if "advantage" in policy and (found := total.advantage()) > policy["advantage"]:
         told = f"an advantage of {up(found)} in total with {entry.title}"
         raise BudgetExceededError(_refusal(told, policy, "advantage", "Spend less."))
 
 
 def _refusal(found: str, policy: Policy, rule: str, remedy: str) -> str:
+    """Text of an error that names the broken rule."""
     return f"Found {found}; the ledger's policy has {rule} = {policy[rule]!r}. {remedy} No record was used."

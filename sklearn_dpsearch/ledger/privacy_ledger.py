@@ -48,7 +48,9 @@ CARRIED_OVER = "Entries under {} neighbours are stated under {}: the number of r
 
 
 class PrivacyLedger:
-    """Ledger of the privacy cost on one data set, in a file: across fits, processes and crashes.
+    """Ledger of the privacy cost on one data set, in a file.
+
+    Across fits, processes and crashes.
 
     A search enters its cost before it uses the first record, and waits until the entry is on the disk. If the total of
     all entries would exceed the budget, the search raises ``BudgetExceededError`` instead. An entry stays spent, even
@@ -141,7 +143,10 @@ class PrivacyLedger:
 
     @property
     def neighboring(self) -> Neighboring | None:
-        """The relation given when the ledger was begun; None for that of the first entry."""
+        """Relation given when the ledger was begun.
+
+        None for that of the first entry.
+        """
         return cast(Neighboring | None, self._begun["neighboring"])
 
     @property
@@ -150,7 +155,10 @@ class PrivacyLedger:
         return cast(Policy | None, self._begun.get("policy"))
 
     def _pages(self) -> ledger_file.Pages:
-        """Content of the file now, which includes all that was read before."""
+        """Current content of the ledger's file.
+
+        It includes all that was read before.
+        """
         number, digest = self._seen[0]  # before it is read: another thread may enter something meanwhile
         found = ledger_file.read(self._file)
         if found.digests[number : number + 1] != (digest,):
@@ -163,13 +171,14 @@ class PrivacyLedger:
         return found
 
     def _remember_pages(self, found: ledger_file.Pages) -> None:
-        """Remember how many entries were read or written here, and the digest of the last."""
+        """Remember how many entries were seen, and the last digest."""
         if len(found.bodies) > self._seen[0][0]:
             self._seen[0] = len(found.bodies), found.digest
 
     def _new_header(
         self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None, policy: Policy | None
     ) -> dict[str, Any]:
+        """Header of a new ledger's file."""
         if epsilon is None or delta is None:
             raise PrivacyError(
                 f"Found no ledger {self.path!r}, epsilon={epsilon} and delta={delta}; the budget is needed to begin "
@@ -187,7 +196,7 @@ class PrivacyLedger:
         }
 
     def _check_same(self, **given: Any) -> None:
-        """An existing ledger has one budget."""
+        """Raise if the ledger was begun with another budget."""
         wrong = [name for name, value in given.items() if value is not None and value != getattr(self, name)]
         if wrong:
             found = ", ".join(f"{name}={given[name]!r}" for name in wrong)
@@ -253,7 +262,7 @@ class PrivacyLedger:
         return str(self._begun["unit"] or (entries[0].unit if entries else "record"))
 
     def _counted_entries(self) -> tuple[tuple[Entry, ...], str]:
-        """Entries as they count, and the unit of the ledger."""
+        """Entries in the ledger's unit, and that unit."""
         unit = self._ledger_unit(entries := self.entries())
         return tuple(entry_in_unit(entry, unit) for entry in entries), unit
 
@@ -277,11 +286,17 @@ class PrivacyLedger:
         self._add_entry(BY_HAND, guarantee, label)
 
     def _spend_fit(self, name: str, spent: PrivacySpent, entry: str | None = None) -> None:
-        """Enter a fit before its first use of a record; a fit resumed after a crash has its entry already."""
+        """Enter a fit before its first use of a record.
+
+        A fit resumed after a crash has its entry already.
+        """
         self._add_entry(name, spent, **({} if entry is None else {"id": entry}))
 
     def _add_entry(self, name: str, spent: Guarantee | PrivacySpent, label: str = "", **stated: Any) -> None:
-        """Check the budget and write an entry, as one step for all processes. An existing entry stays."""
+        """Check the budget and write an entry, in one step.
+
+        For all processes. An existing entry stays.
+        """
         if isinstance(spent, PrivacySpent):
             stated |= {"delta": spent.delta, "assumptions": tuple(spent.assumptions), "unit": spent.unit}
         check_kind("label", label, str, "text, e.g. label='baseline',")
@@ -296,7 +311,10 @@ class PrivacyLedger:
                 self._remember_pages(ledger_file.add(self._file, found, entry.written()))
 
     def _check(self, entries: Sequence[Entry], more: Entry) -> None:
-        """Raise if one more entry would exceed the budget, or cannot be stated under the ledger's relation."""
+        """Raise if one more entry would exceed the budget.
+
+        Or cannot be stated under the ledger's relation.
+        """
         policy, unit = self.policy or {}, self._ledger_unit([*entries, more])
         check_entry(policy, more)
         check_unit(more, unit)
@@ -365,7 +383,7 @@ class PrivacyLedger:
 
 
 def _check_parameters(epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> None:
-    """Raise for a budget that is none."""
+    """Raise for an impossible budget or relation."""
     if epsilon is not None:
         require(plain_number("epsilon", epsilon) > 0, "a budget epsilon > 0", epsilon=epsilon)
     if delta is not None:

@@ -24,7 +24,9 @@ MOST_SHOWN = 6
 
 
 class Schema(Mapping[str, Any]):
-    """Columns by name: a range of numbers or dates as a tuple, or all values as a list. All of it is public knowledge.
+    """Public knowledge about the columns of a table.
+
+    By name: a range of numbers or dates as a tuple, or all values as a list.
 
     Parameters
     ----------
@@ -64,7 +66,7 @@ class Schema(Mapping[str, Any]):
 
     @staticmethod
     def of(given: Schema | Mapping[str, Any]) -> Schema:
-        """Schema as it is given, or one of the given columns."""
+        """Return a schema, built from a mapping if need be."""
         return given if isinstance(given, Schema) else Schema(given)
 
     def __getitem__(self, name: str) -> Any:
@@ -80,7 +82,7 @@ class Schema(Mapping[str, Any]):
         return "\n  ".join([f"Schema of {len(self)} column{'s' * (len(self) > 1)}", *self.described()])
 
     def described(self, bins: Mapping[str, int] | None = None, most: int | None = None) -> list[str]:
-        """One line for each column, as it was understood.
+        """Lines that describe each column as it was understood.
 
         Parameters
         ----------
@@ -113,7 +115,7 @@ class Schema(Mapping[str, Any]):
         return part
 
     def read_columns(self, X: Any) -> Mapping[str, Given]:
-        """Columns of a table.
+        """Read the columns of a table that the schema names.
 
         Raises
         ------
@@ -127,21 +129,24 @@ class Schema(Mapping[str, Any]):
         return found
 
     def classes(self, name: str) -> list[Any]:
-        """All values of a column, for ``classes=`` of a classifier."""
+        """Values of a column, for ``classes=`` of a classifier."""
         column = self._column_named(name)
         if not isinstance(column, Choice):
             raise ValueError(f"Found the range {self[name]!r} for column {name!r}; a list of values has classes.")
         return list(column.values)
 
     def bounds(self, name: str) -> tuple[Any, Any]:
-        """The ends of a column, for ``bounds_y=`` of a regressor."""
+        """Ends of a column, for ``bounds_y=`` of a regressor."""
         column = self._column_named(name)
         if not isinstance(column, Range):
             raise ValueError(f"Found the values {self[name]!r} for column {name!r}; a range has bounds.")
         return column.lower, column.upper
 
     def to_yaml(self, path: str | Path | None = None) -> str:
-        """YAML of the schema, to be edited or kept; written to ``path`` if given. Needs PyYAML."""
+        """Convert the schema to YAML, to be edited or kept.
+
+        Written to ``path`` if given. Needs PyYAML.
+        """
         entries = {name: _yaml_entry(column) for name, column in self.columns.items()}
         text: str = _yaml().safe_dump(entries, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
         if path is not None:
@@ -150,14 +155,19 @@ class Schema(Mapping[str, Any]):
 
     @classmethod
     def from_yaml(cls, source: str | Path) -> Self:
-        """A schema from a file of ``to_yaml``, or from its text if that has more than one line. Needs PyYAML."""
+        """Read a schema from a file of YAML, or its text.
+
+        The text needs more than one line. Needs PyYAML.
+        """
         text = source if isinstance(source, str) and "\n" in source else Path(source).read_text(encoding="utf-8")
         found = _yaml().safe_load(text)
         return cls(found)
 
     @classmethod
     def from_json(cls, source: str | Path) -> Self:
-        """A schema from a file of JSON, or from its text: ``{"age": {"lower": 18, "upper": 90}, "job": ["clerk"]}``.
+        """Read a schema from a file of JSON, or its text.
+
+        ``{"age": {"lower": 18, "upper": 90}, "job": ["clerk"]}``.
 
         Ends that are text, such as "2024-05-31", are dates.
         """
@@ -165,7 +175,7 @@ class Schema(Mapping[str, Any]):
         return cls(json.loads(text))
 
     def facts_of(self, target: str | None, *, numeric: bool) -> dict[str, Any]:
-        """Facts that the schema states about a target.
+        """Facts about a target: its classes or its bounds.
 
         Parameters
         ----------
@@ -194,18 +204,23 @@ class Schema(Mapping[str, Any]):
         return {"bounds_y": self.bounds(target)} if numeric else {"classes": self.classes(target)}
 
     def _column_named(self, name: str) -> Column:
+        """Column of the schema by name, or an error."""
         if name not in self.columns:
             raise KeyError(f"Found no column {name!r} in the schema of {list(self)}.{did_you_mean(name, list(self))}")
         return self.columns[name]
 
 
 def _yaml_entry(column: Column) -> Any:
-    """Entry of a column in YAML's types: numbers and dates of Python; YAML has no tuples."""
+    """Entry of a column in YAML's types.
+
+    Numbers and dates of Python; YAML has no tuples.
+    """
     stated = column.stated()
     return _python_types(dict(zip(("lower", "upper"), stated)) if isinstance(stated, tuple) else stated)
 
 
 def _python_types(value: Any) -> Any:
+    """Entry with Python's types in place of NumPy's."""
     if isinstance(value, list):
         return [_python_types(one) for one in value]
     if isinstance(value, dict):
@@ -216,6 +231,7 @@ def _python_types(value: Any) -> Any:
 
 
 def _yaml() -> Any:
+    """Module of PyYAML, or an error with the remedy."""
     try:
         import yaml
     except ImportError as error:
@@ -261,6 +277,7 @@ def column_of(name: str, stated: Any) -> Column:
 
 
 def _ambiguous_list(name: str, first: Any, second: Any) -> str:
+    """Text of an error for a list that may be a range."""
     lower, upper = sorted([first, second], key=str if _is_date(first) else float)
     return (
         f"Found the list [{first}, {second}] for column {name!r} of the schema, which says that {first} and {second} "
@@ -277,6 +294,7 @@ def stated_edges(column: Column) -> list[float]:
 
 
 def _scaled_range(name: str, kind: type[Range], ends: tuple[Any, Any], options: Mapping[str, Any]) -> Range:
+    """Range with the scale of its entry."""
     scale = options.get("scale", LINEAR)
     if scale not in (LINEAR, LOG) or (scale == LOG and kind is not NumberRange):
         raise ValueError(
@@ -286,6 +304,7 @@ def _scaled_range(name: str, kind: type[Range], ends: tuple[Any, Any], options: 
 
 
 def _range_with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Range:
+    """Range with the bins of its entry, checked."""
     if "bins" not in options:
         return column
     bins = options["bins"]
@@ -308,6 +327,7 @@ def is_number_of_bins(bins: Any) -> bool:
 
 
 def _hashed_column(name: str, buckets: Any) -> Hashed:
+    """Column of hashed values from its number of buckets."""
     if not is_number_of_bins(buckets):
         raise ValueError(
             f"Found buckets={buckets!r} for column {name!r} of the schema; a whole number from 2 is needed."
@@ -316,6 +336,7 @@ def _hashed_column(name: str, buckets: Any) -> Hashed:
 
 
 def _check_order(name: str, column: Range) -> Range:
+    """Range whose ends are finite and in order, or an error."""
     unit = column._value_unit(name)
     if not (math.isfinite(unit.middle) and unit.half > 0):
         raise ValueError(
@@ -326,6 +347,7 @@ def _check_order(name: str, column: Range) -> Range:
 
 
 def _choice_of_values(name: str, values: list[Any]) -> Choice:
+    """Column with a list of different values, or an error."""
     bad = [value for value in values if not isinstance(value, Hashable) or value is None or value != value]
     if bad or len(set(values)) < len(values):
         raise ValueError(
@@ -336,7 +358,10 @@ def _choice_of_values(name: str, values: list[Any]) -> Choice:
 
 
 def _range_end(given: Any) -> Any:
-    """An end of a range; one that is text is a date, as JSON has none."""
+    """End of a range; text is a date.
+
+    JSON has no dates.
+    """
     if not isinstance(given, str):
         return given
     try:

@@ -47,6 +47,7 @@ def schema_of(public_sample: Any, *, max_values: int = 50) -> Schema:
 
 
 def _draft_column(name: str, values: NDArray[Any], max_values: int) -> Any:
+    """Entry of a schema drafted from public values."""
     if values.dtype.kind == "M":
         return _draft_date_range(name, values)
     if values.dtype.kind in "iuf":
@@ -61,6 +62,7 @@ def _draft_column(name: str, values: NDArray[Any], max_values: int) -> Any:
 
 
 def _draft_number_range(name: str, values: NDArray[Any]) -> Any:
+    """Range of numbers, rounded outwards, or few listed values."""
     found = _finite_values(name, NumberRange(0, 1).numbers(values))
     different = np.unique(found)
     few = [int(value) if float(value).is_integer() else float(value) for value in different[: FEW_NUMBERS + 1]]
@@ -72,12 +74,14 @@ def _draft_number_range(name: str, values: NDArray[Any]) -> Any:
 
 
 def _draft_date_range(name: str, values: NDArray[Any]) -> Any:
+    """Range of dates, rounded outwards."""
     days = _finite_values(name, DateRange(np.datetime64(0, "D"), np.datetime64(1, "D")).numbers(values))
     first, last = np.datetime64(math.floor(days.min()), "D"), np.datetime64(math.floor(days.max()) + 1, "D")
     return first.item(), last.item()
 
 
 def _finite_values(name: str, found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Finite values of a column, or an error if none."""
     finite = found[np.isfinite(found)]
     if not finite.size:
         raise ValueError(f"Found no value in column {name!r}. Leave it out.")

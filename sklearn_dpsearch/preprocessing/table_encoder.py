@@ -111,7 +111,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Numbers of shape (n_samples, n_outputs), all between -1 and 1.
+        """Encode a table as numbers between -1 and 1.
+
+        Shape (n_samples, n_outputs).
 
         Parameters
         ----------
@@ -120,7 +122,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return next(self.blocks(X, None))
 
     def blocks(self, X: Any, size: int | None = BLOCK) -> Iterator[NDArray[np.float64]]:
-        """Numbers of ``transform``, of a few records at a time: all of them may not fit into memory.
+        """Yield the encoded table in blocks of records.
+
+        All of them may not fit into memory.
 
         Parameters
         ----------
@@ -146,7 +150,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             yield encoded
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
-        """Make up records that fit the schema, for a dry run; they hold nothing about real records.
+        """Make up records that fit the schema, for a dry run.
+
+        They hold nothing about real records.
 
         Parameters
         ----------
@@ -168,7 +174,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return pd.DataFrame(columns)
 
     def columns_read(self) -> list[str]:
-        """One line for each column, as the schema is understood: ``age: number from 18 to 90, 17 bins``."""
+        """Lines that say how each column is read.
+
+        ``age: number from 18 to 90, 17 bins``.
+        """
         schema, detail = self._checked_schema(), self._detail
         ranges = {name: column for name, column in schema.columns.items() if isinstance(column, Range)}
         edges = {name: column.edges(detail) for name, column in ranges.items()}
@@ -186,7 +195,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def bounds(self) -> tuple[Array, Array]:
-        """The smallest and the largest number of each output, two arrays of shape (n_outputs,), by the schema alone."""
+        """Smallest and largest number of each output, by the schema.
+
+        Two arrays of shape (n_outputs,).
+        """
         schema = self._checked_schema()
         scale = self._row_scale(schema)
         lowest = [
@@ -198,12 +210,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def are_bins(self) -> NDArray[np.bool_]:
-        """Outputs that stand beside a value as its bin, month, weekday or hour: shape (n_outputs,)."""
+        """Mask of outputs that are bins, months, weekdays or hours.
+
+        They stand beside a value: shape (n_outputs,).
+        """
         return np.array([unit.beside for unit in self._output_units(self._checked_schema())])
 
     @property
     def max_norm(self) -> float:
-        """The largest Euclidean norm that a row can have, by the schema alone: ``data_norm`` of diffprivlib."""
+        """Largest Euclidean norm of an encoded row, by the schema.
+
+        ``data_norm`` of diffprivlib.
+        """
         return self._longest_row(self._checked_schema()) if self.row_norm is None else float(self.row_norm)
 
     def in_units(self, coefficients: ArrayLike, intercept: float = 0.0) -> tuple[dict[str, float], float]:
@@ -233,7 +251,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def shapes(
         self, coefficients: ArrayLike, noise: ArrayLike | None = None, columns: Sequence[str] | None = None
     ) -> dict[str, ColumnShape]:
-        """Effects of the values of each column in a linear model, by the schema and the coefficients alone.
+        """Effects of the values of each column in a linear model.
+
+        By the schema and the coefficients alone.
 
         Parameters
         ----------
@@ -270,12 +290,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return {name: slice(end - width, end) for name, width, end in zip(schema, widths, ends)}
 
     def _checked_schema(self) -> Schema:
-        """The schema, checked with all other parameters."""
+        """Schema, after a check of all parameters."""
         validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
         return Schema.of(self.schema)
 
     def _output_units(self, schema: Schema) -> list[Unit]:
-        """All outputs; repeated names are numbered, such as that of a value "unknown"."""
+        """Units of all outputs, with different names.
+
+        Repeated names are numbered, such as that of a value "unknown".
+        """
         units: dict[str, Unit] = {}
         for column_name, column in schema.columns.items():
             for unit in column.outputs(column_name, self._detail):
@@ -285,15 +308,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return list(units.values())
 
     def _row_scale(self, schema: Schema) -> float:
-        """Constant that keeps every row within ``row_norm``."""
+        """Constant factor that keeps rows within ``row_norm``."""
         return 1.0 if self.row_norm is None else math.nextafter(float(self.row_norm) / self._longest_row(schema), 0.0)
 
     def _longest_row(self, schema: Schema) -> float:
-        """The largest norm of a row before scaling."""
+        """Largest norm of a row before scaling."""
         return math.sqrt(sum(column.squared_norm(self._detail) for column in schema.columns.values()))
 
     @property
     def _detail(self) -> Detail:
+        """Options of the encoder for its columns."""
         return Detail(indicators=bool(self.indicators), bins=self.bins)
 
     def __sklearn_tags__(self) -> Any:

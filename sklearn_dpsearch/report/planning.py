@@ -41,7 +41,10 @@ FIRST = "Start with one fit at the defaults, and tune what no default knows (doc
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """One search to be planned: its kind, and its arguments besides estimator, budget and the common arguments."""
+    """Search to be planned: its kind and own arguments.
+
+    Besides estimator, budget and the common arguments.
+    """
 
     kind: str
     make: type[BasePrivateSearch]
@@ -50,11 +53,11 @@ class Asked:
 
     @property
     def name(self) -> str:
-        """Name of the kind, with the arguments that differ within the kind."""
+        """Name of a planned search: kind and differing arguments."""
         return ", ".join([self.kind, *(f"{name}={value!r}" for name, value in self.given.items())])
 
     def search(self, estimator: Any, budget: Mapping[str, Any]) -> BasePrivateSearch:
-        """Make the search."""
+        """Build the search with a budget."""
         return self.make(estimator, self.space, **self.given, **budget)
 
     def call(self, budget: Mapping[str, Any]) -> str:
@@ -65,6 +68,7 @@ class Asked:
 
 
 def _as_source(value: Any) -> str:
+    """Value as Python source code."""
     return repr(float(value)) if isinstance(value, np.floating) else repr(value)
 
 
@@ -168,6 +172,7 @@ def plan(
 
 
 def _as_list(value: Any) -> list[Any]:
+    """Value in a list, unless it is one."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
@@ -178,7 +183,10 @@ def _requested_searches(
     fractions: Sequence[float | str],
     shares: Sequence[float | None],
 ) -> Iterator[Asked]:
-    """Yield the searches to plan. One fit is a grid of one candidate: no choice, and no cost of a choice."""
+    """Yield the searches to plan.
+
+    One fit is a grid of one candidate: no choice, and no cost of a choice.
+    """
     yield Asked(kind=FIT, make=DPGridSearchCV, space={}, given={})
     for distribution in distributions:
         if not isinstance(distribution, str):
@@ -196,7 +204,10 @@ def _requested_searches(
 
 
 def _first_factor(asked: Asked, plans: Mapping[str, tuple[Asked, Any, Plan]]) -> float | None:
-    """First guess of the factor: that of the previous row of the kind, or a multiple of a single fit's factor."""
+    """First guess of the factor on the loss of an estimator.
+
+    That of the previous row of the kind, or a multiple of a single fit's factor.
+    """
     same = [found.factor for other, _, found in plans.values() if other.kind == asked.kind]
     if same:
         return same[-1]
@@ -205,6 +216,7 @@ def _first_factor(asked: Asked, plans: Mapping[str, tuple[Asked, Any, Plan]]) ->
 
 
 def _plan_row(name: str, asked: Asked, strategy: Any, plan: Plan, budget: Mapping[str, Any]) -> Row:
+    """Row of the table for one planned search."""
     delta, distribution = float(budget["delta"] or 0.0), plan.distribution
     return Row(
         search=name,
@@ -227,7 +239,10 @@ RULES: tuple[tuple[Callable[[int, float], bool], str], ...] = (
 
 
 def _recommended(kinds: set[str], n_samples: int, epsilon: float) -> tuple[str, str]:
-    """Recommend a kind and say why; if it cannot be planned, take a single fit, else the first planned kind."""
+    """Kind of search to recommend, and why.
+
+    If it cannot be planned, a single fit, else the first planned kind.
+    """
     named = next(kind for applies, kind in RULES if applies(n_samples, epsilon))
     if named in kinds:
         return named, WHY[named]
@@ -238,7 +253,9 @@ def _recommended(kinds: set[str], n_samples: int, epsilon: float) -> tuple[str, 
 
 
 def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None) -> tuple[Any, Plan]:
-    """Strategy and plan of a search, without data; with a guess of the factor the total is up to 3 % smaller.
+    """Strategy and plan of a search, without data.
+
+    With a guess of the factor the total is up to 3 % smaller.
 
     Raises
     ------
@@ -251,7 +268,10 @@ def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None
 
 
 def expected_work(strategy: Any, plan: Plan) -> float:
-    """Expected number of records processed, in units of one training on all records."""
+    """Expected number of records that a search processes.
+
+    In units of one training on all records.
+    """
     if isinstance(strategy, SampleAndAggregate):
         candidates = strategy.space.size()
         return 1.0 + (candidates > 1) * candidates * (1.0 - 1.0 / HELD_OUT)
@@ -263,7 +283,10 @@ def expected_work(strategy: Any, plan: Plan) -> float:
 
 
 def _share_trained(validation: Validation) -> float:
-    """Expected number of models that a record trains in one run; the largest number where folds are public."""
+    """Expected number of models that a record trains in a run.
+
+    The largest number where folds are public.
+    """
     uses = validation.exposures()
     if any(use.probability is None for use in uses):
         return float(max(use.trainings for use in uses))
@@ -273,7 +296,9 @@ def _share_trained(validation: Validation) -> float:
 def seconds_of_training(
     estimator: Any, settings: dict[str, Any], n_samples: int, X: Any = None, y: Any = None
 ) -> float:
-    """Measure one training on public examples or made-up records; nan where records cannot be made up.
+    """Measure the seconds of one training on public records.
+
+    On examples or made-up records; nan where records cannot be made up.
 
     The records decide about this time alone: the plan does not depend on them.
     """
@@ -296,7 +321,7 @@ def seconds_of_training(
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One way to spend the budget.
+    """Row of a plan: one way to spend the budget.
 
     Parameters
     ----------
@@ -331,10 +356,12 @@ class Row:
 
 
 def _noise_cell(row: Row) -> str:
+    """Cell with the parameters that set the noise."""
     return ", ".join(f"{name}={value:.4g}" for name, value in row.noise.items() if isinstance(value, (int, float)))
 
 
 def _number_cell(value: float, digits: int) -> str:
+    """Cell with a number, or a dash."""
     return "–" if math.isnan(value) else f"{value:.{digits}f}"
 
 
@@ -353,7 +380,7 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Result of ``plan``: searches side by side.
+    """Comparison of searches for one budget, the result of ``plan``.
 
     Parameters
     ----------
@@ -381,6 +408,7 @@ class Comparison:
 
     @property
     def _cells(self) -> list[list[str]]:
+        """Texts of all cells of the table."""
         return [[show(row) for show in COLUMNS.values()] for row in self.rows]
 
     def __str__(self) -> str:
@@ -393,11 +421,15 @@ class Comparison:
 
     @property
     def _recommended(self) -> str:
-        """Name and call of the recommended row: a single fit is a grid of one candidate, without a choice."""
+        """Name and call of the recommended search.
+
+        A single fit is a grid of one candidate, without a choice.
+        """
         return f"{self.recommended.search}: {self.recommended.call}"
 
     @property
     def _title(self) -> str:
+        """Title of the table: records and budget."""
         delta = "" if self.delta is None else f", delta = {self.delta:g}"
         return f"{self.n_samples:,} records, epsilon = {self.epsilon:g}{delta}"
 

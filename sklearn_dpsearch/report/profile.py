@@ -31,7 +31,7 @@ TOTAL, ONE_RUN = "everything released", "one run"
 
 @dataclass(kw_only=True, eq=False)
 class PrivacyProfileDisplay(SearchDisplay):
-    """Privacy profiles side by side: the largest δ over ε.
+    """Display of privacy profiles side by side: δ over ε.
 
     Parameters
     ----------
@@ -130,12 +130,13 @@ class PrivacyProfileDisplay(SearchDisplay):
 
 
 def _epsilon_grid(total: Guarantee, number: int) -> Array:
+    """Values of ε up to where δ is negligible."""
     far = float(total.epsilon_at(SMALLEST))
     return np.linspace(0.0, BEYOND * (far if 0 < far < np.inf else 1.0), number)
 
 
 def _curves_beside(total: Guarantee, published: bool) -> dict[str, Guarantee]:
-    """One run, and bounds on the same search by others."""
+    """Guarantees of one run, and bounds on a search by others."""
     run = _pick_from_parts(total, _one_run)
     found = {} if run is None else {ONE_RUN: run}
     for name in _published(total) if published else ():
@@ -145,7 +146,9 @@ def _curves_beside(total: Guarantee, published: bool) -> dict[str, Guarantee]:
 
 
 def _pick_from_parts(guarantee: Guarantee, pick: Callable[[Guarantee], Guarantee | None]) -> Guarantee | None:
-    """Apply ``pick`` to a guarantee, or to each part of a mixture or an envelope.
+    """Pick a guarantee inside each part of a mixture or envelope.
+
+    Where a coin or a public split decides whether a record trains or validates, a search has a part for each.
 
     Where a coin or a public split decides whether a record trains or validates, a search has a part for each.
     """
@@ -166,7 +169,7 @@ def _one_run(guarantee: Guarantee) -> Guarantee | None:
 
 
 def _published(guarantee: Guarantee) -> list[str]:
-    """Names of bounds published by others on any part."""
+    """Names of published bounds on any part of a guarantee."""
     if isinstance(guarantee, Mixture | Envelope):
         return list(dict.fromkeys(name for part in guarantee.parts for name in _published(part)))
     bounds = guarantee.bounds if isinstance(guarantee, SmallestOf) else {}
@@ -174,11 +177,15 @@ def _published(guarantee: Guarantee) -> list[str]:
 
 
 def _bound_by_name(guarantee: Guarantee, name: str) -> Guarantee | None:
+    """Bound of a search by its name, or None."""
     return guarantee.bounds.get(name) if isinstance(guarantee, SmallestOf) else None
 
 
 def _certificate(total: BestOf) -> tuple[Array, Array]:
-    """ε, and lower bounds on δ from a mechanism with the guarantee of one run; empty if no such mechanism is known."""
+    """Values of ε, and certified lower bounds on δ there.
+
+    From a mechanism with the guarantee of one run; empty if no such mechanism is known.
+    """
     far = float(total.epsilon_at(FAINT))
     places = np.linspace(0.0, far if far < np.inf else 1.0, CERTIFIED + 2)[1:-1]
     claims = np.asarray(total.delta_at(places)) * (1.0 - CLOSE)  # just refutable, so that witnesses are found

@@ -32,7 +32,7 @@ PUBLIC = "The schema was not taken from the records, and the names and types of 
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaReport:
-    """Noisy shares of the values that a schema does not describe.
+    """Report of noisy shares of values that a schema lacks.
 
     Attributes
     ----------
@@ -78,7 +78,9 @@ def schema_report(
     ledger: PrivacyLedger | None = None,
     groups: Any = None,
 ) -> SchemaReport:
-    """Estimate, with privacy, which shares of each column are missing, unknown, or outside of their range.
+    """Estimate shares of missing, unknown or clipped values, with privacy.
+
+    Of each column of a table.
 
     Encoders and nets take every value without an error, because an error would reveal the value. So a schema that does
     not fit the records goes unnoticed: values that the schema spells otherwise all count as unknown. This report tells,
@@ -166,6 +168,7 @@ def schema_report(
 
 
 def _add_noise(noise: Noise, counts: NDArray[np.int64]) -> list[int]:
+    """Counts with a draw of noise each."""
     return [int(count) + noise.sample() for count in counts]
 
 
