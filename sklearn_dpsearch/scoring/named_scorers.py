@@ -22,7 +22,9 @@ from .r2 import R2Scorer
 
 
 def stated_facts(estimator: Any) -> Mapping[str, Any]:
-    """Options of private scorers, from ``classes`` and ``bounds_y`` of an estimator, or of a pipeline's last step.
+    """Options of private scorers that an estimator states.
+
+    From ``classes`` and ``bounds_y`` of an estimator, or of a pipeline's last step.
 
     Both may be parameters, or facts that a schema states (``public_facts``).
 
@@ -59,37 +61,51 @@ def _regression_facts(given: Any) -> dict[str, Any]:
 
 
 def _share_scorer(name: str, values: Any, **given: Any) -> MeanScorer:
-    """Share of records of which something is true."""
+    """Scorer of the share of records with some property."""
     return MeanScorer(values=values, lower=0.0, upper=1.0, resolution=1, name=name, **given)
 
 
 def _top_k_scorer(*, k: int = 2) -> MeanScorer:
-    """Share of records whose label is among the k classes with the largest scores."""
+    """Scorer of top-k accuracy.
+
+    Share of records whose label is among the k classes with the largest scores.
+    """
     require(int(k) == k and k >= 1, "an integer k >= 1", k=k)
     return _share_scorer("top_k_accuracy", InTopK(int(k)), response_method=("decision_function", "predict_proba"))
 
 
 def _loss_scorer(name: str, values: Any, upper: float, resolution: int, **given: Any) -> MeanScorer:
-    """Minus a mean of losses, each at most ``upper``."""
+    """Scorer of minus a mean of bounded losses.
+
+    Each is at most ``upper``.
+    """
     given |= {"lower": 0.0, "upper": upper, "greater_is_better": False, "resolution": resolution}
     return MeanScorer(values=values, name=name, **given)
 
 
 def _log_loss_scorer(*, clip: float = 5.0, resolution: int = 1000) -> MeanScorer:
-    """Minus the mean of −log p(label), in nats, each at most ``clip``."""
+    """Scorer of minus the mean log loss, in nats, clipped.
+
+    Each is at most ``clip``.
+    """
     return _loss_scorer("neg_log_loss", LogLoss(), clip, resolution, response_method="predict_proba")
 
 
 def _retrieval_scorer(kind: str) -> Callable[..., PrivateScorer]:
+    """Scorer of precision, recall or F₁, by name."""
     return lambda *, pos_label: RetrievalScorer(kind=kind, pos_label=pos_label)
 
 
 def _ranking_scorer(kind: str) -> Callable[..., PrivateScorer]:
+    """Scorer of a ranking of one class, by name."""
     return lambda *, pos_label, n_bins=16: RankingScorer(kind=kind, pos_label=pos_label, n_bins=n_bins)
 
 
 def _error_scorer(name: str, power: int) -> Callable[..., PrivateScorer]:
-    """Minus the mean of a power of absolute errors, each of which is at most ``clip``."""
+    """Scorer of minus a mean power of absolute errors, clipped.
+
+    Each error is at most ``clip``.
+    """
     return lambda *, clip, resolution=1000: _loss_scorer(name, ErrorPower(power), clip**power, resolution)
 
 
@@ -124,7 +140,7 @@ REASONS = {
 
 
 def private_scorer(name: str, **options: Any) -> PrivateScorer:
-    """The private form of a scikit-learn metric.
+    """Private form of a scikit-learn metric, by name.
 
     Parameters
     ----------

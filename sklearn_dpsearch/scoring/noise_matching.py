@@ -27,7 +27,9 @@ LARGEST_MULTIPLE = FINENESS * 2**80
 
 
 def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
-    """The least noise with a guarantee as strong as the training's, at every ε.
+    """Least noise of a score that is as private as training.
+
+    At every ε.
 
     With such noise a record that is only scored loses no more privacy than a record that is only trained on. So scores
     on held-out records cost nothing extra.
@@ -75,30 +77,37 @@ def _matched_by_kind(training: Guarantee, sensitivity: Sensitivity) -> Noise:
 
 
 def _laplace_of_epsilon(training: PureDP | ApproxDP, sensitivity: Sensitivity) -> Noise:
-    """ε = l1/scale, in exact arithmetic."""
+    """Laplace noise with ε = l1/scale, exact."""
     if training.epsilon == 0:
         return _least_gaussian(training, sensitivity)
     return _laplace(training.epsilon, sensitivity)
 
 
 def _gaussian_of_rho(training: ZCDP, sensitivity: Sensitivity) -> Noise:
-    """ρ = l2²/(2σ²), in exact arithmetic."""
+    """Gaussian noise with ρ = l2²/(2σ²), exact."""
     return DiscreteGaussianNoise(Fraction(sensitivity.l2_squared) / (2 * Fraction(float(training.rho))))
 
 
 def _gaussian_of_mu(training: GaussianDP, sensitivity: Sensitivity) -> Noise:
-    """σ ≥ l2/μ, and a little more: on the integers the profile has steps."""
+    """Gaussian noise with σ a little above l2/μ.
+
+    On the integers the profile has steps.
+    """
     return _least_gaussian(training, sensitivity, least=sensitivity.l2_squared / Fraction(float(training.mu)) ** 2)
 
 
 def _laplace_if_pure(training: Guarantee, sensitivity: Sensitivity) -> Noise:
+    """Laplace noise for pure training, Gaussian noise for other training."""
     if training.pure_epsilon is not None:
         return _laplace(training.pure_epsilon, sensitivity)
     return _least_gaussian(training, sensitivity)
 
 
 def _laplace_if_all_are_pure(training: Mixture, sensitivity: Sensitivity) -> Noise:
-    """Laplace noise for candidates with different ε: their largest ε would exceed the average guarantee."""
+    """Laplace noise for candidates with different ε.
+
+    Their largest ε would exceed the average guarantee.
+    """
     if training.pure_epsilon is None:
         return _least_gaussian(training, sensitivity)
     parts = [PureDP(epsilon=float(part.pure_epsilon or 0.0)) for part in training.parts]
@@ -106,7 +115,9 @@ def _laplace_if_all_are_pure(training: Mixture, sensitivity: Sensitivity) -> Noi
 
 
 def _largest_epsilon_under(training: Guarantee) -> float:
-    """The largest ε′ with an ε′-DP profile at most that of a public mixture of randomised responses.
+    """Largest pure ε with a profile at most a mixture's.
+
+    That of a public mixture of randomised responses.
 
     The profile of ε′ is a line in e^ε that reaches 0 at ε′. The training's profile is convex and bends only at its
     losses, so a comparison there and at 0 is enough.
@@ -133,13 +144,17 @@ MATCHING: dict[type[Guarantee], Callable[[Any, Sensitivity], Noise]] = {
 
 
 def _laplace(epsilon: float, sensitivity: Sensitivity) -> DiscreteLaplaceNoise:
+    """Laplace noise for a pure ε."""
     return DiscreteLaplaceNoise(sensitivity.l1 / Fraction(float(epsilon)))
 
 
 def _least_gaussian(
     training: Guarantee, sensitivity: Sensitivity, least: Fraction = Fraction(0)
 ) -> DiscreteGaussianNoise:
-    """Bisection on multiples of l2²/4096; returns the end of the bracket that meets the condition."""
+    """Least Gaussian noise with a profile under an allowed one.
+
+    Bisection on multiples of l2²/4096; returns the end of the bracket that meets the condition.
+    """
     epsilon, allowed = _profile_one_step_on(training)
     unit = Fraction(sensitivity.l2_squared, FINENESS)
     # one block is cheap to check, and most variances that are too small fail there
@@ -166,7 +181,7 @@ def _least_gaussian(
 
 
 def _profile_one_step_on(training: Guarantee) -> tuple[Array, Array]:
-    """Points ε_i, and at each the training's δ at the next point.
+    """Values of ε, and the training's δ at the next one.
 
     Profiles never rise. Noise with δ(ε_i) ≤ δ_training(ε_{i+1}) is therefore nowhere above the training.
     """
@@ -176,6 +191,7 @@ def _profile_one_step_on(training: Guarantee) -> tuple[Array, Array]:
 
 
 def _no_room_error(training: Guarantee) -> PrivacyError:
+    """Error for a guarantee that leaves no room for noise."""
     return PrivacyError(
         f"{training!r} reveals nothing (ε = 0), and only infinite noise could match it. Give the score its own "
         f"guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data."
