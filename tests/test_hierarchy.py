@@ -28,7 +28,7 @@ DEFAULTS = {
     # from the pair, by inversion; a class that knows a formula has it
     "Guarantee": {"_profile", "_far_profile", "_epsilon", "_roughly", "has_renyi"},
     # of all bounds; a search has some that are known at few places only
-    "SmallestOf": {"_cross", "_in_pair", "_pair", "renyi"},
+    "SmallestOf": {"_bounds_cross", "_bounds_of_pair", "_pair", "renyi"},
     # of a largest loss alone
     "_LargestLoss": {"_pair"},
     # parameters of several guarantees at once, checked by each part

@@ -29,7 +29,12 @@ from sklearn_dpsearch.privacy._types import Array
 from sklearn_dpsearch.privacy.count_distributions.base import Capped
 from sklearn_dpsearch.privacy.count_distributions.negative_binomial import TruncatedNegativeBinomial
 from sklearn_dpsearch.privacy.guarantees.single_mechanisms import ORDERS
-from sklearn_dpsearch.privacy.selection.published_bounds import least, renyi_any_distribution, shifted, split
+from sklearn_dpsearch.privacy.selection.published_bounds import (
+    least,
+    renyi_any_distribution,
+    shifted,
+    without_condition,
+)
 
 Kind = TypeVar("Kind")
 
@@ -164,7 +169,7 @@ def gaussian_negative_binomial(one_run: Guarantee, count: CountDistribution) -> 
 
 def profile_poisson(one_run: Guarantee, count: CountDistribution) -> Guarantee:
     """δ(ε) ≤ m·δ_Q(ε − m·δ_Q(0)). KRW24 Corollary 5.8 with ε₁ = 0, its best choice, for Poisson K."""
-    unconditioned, scale = split(count)
+    unconditioned, scale = without_condition(count)
     distribution = of_kind(unconditioned, Poisson, "a Poisson distribution")
     return shifted(one_run, distribution.mean * scale, distribution.mean * one_run.delta_at(0.0))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from ..privacy._checks import require
 from ..privacy._types import Neighboring
-from .bounds import certified_epsilon, evaluated, largest_provable_epsilon
+from .bounds import certified_epsilon, largest_provable_epsilon, n_counted_runs
 from .distinguishing_events import NOTHING, Counts, Table, choose, counts, tabulate
 
 #: The fewest runs on each data set from which a bound is computed.
@@ -18,7 +19,53 @@ FEWEST_RUNS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditResult:
+class LowerBound(ABC):
+    """Lower bound on ε by an audit, beside the stated ε.
+
+    Parameters
+    ----------
+    epsilon_lower : float
+        With probability ``confidence`` the true ε at ``delta`` is at least this.
+    delta, confidence : float
+        δ at which ε is bounded, and the probability with which the bound holds.
+    stated_epsilon : float or None
+        ε that the estimator states at ``delta`` for these data sets; None if nothing is stated.
+    neighboring : str or None
+        Neighbouring relation of the statement.
+    steps : int
+        Steps of that relation between the two data sets; ``stated_epsilon`` counts them.
+    notes : tuple of str
+        Changed parameters of the estimator.
+    """
+
+    epsilon_lower: float
+    delta: float
+    confidence: float
+    stated_epsilon: float | None = None
+    neighboring: Neighboring | None = None
+    steps: int = 1
+    notes: tuple[str, ...] = ()
+
+    @property
+    @abstractmethod
+    def consistent(self) -> bool | None:
+        """False if the statement is refuted; None if nothing is stated."""
+
+    def __str__(self) -> str:
+        verdict = {None: "nothing is stated", True: "consistent", False: "REFUTED: the statement is false"}
+        stated = "" if self.stated_epsilon is None else f"; stated epsilon = {self.stated_epsilon:.4g}"
+        two = "" if self.steps == 1 else f" ({self.steps} steps of {self.neighboring})"
+        bound = f"epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:g} with {self.confidence:.4g} confidence"
+        notes = "".join(f"\n  note: {note}" for note in self.notes)
+        return f"{bound}{stated}{two}: {verdict[self.consistent]}\n{self._evidence()}{notes}"
+
+    @abstractmethod
+    def _evidence(self) -> str:
+        """Text of what was counted, as indented lines."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditResult(LowerBound):
     """Lower bound on ε, with its evidence.
 
     Parameters
@@ -43,16 +90,9 @@ class AuditResult:
         Changed parameters of the estimator.
     """
 
-    epsilon_lower: float
-    delta: float
-    confidence: float
     n_runs: int
     event: str
     counts: Counts
-    stated_epsilon: float | None = None
-    neighboring: Neighboring | None = None
-    steps: int = 1
-    notes: tuple[str, ...] = ()
 
     @property
     def consistent(self) -> bool | None:
@@ -64,28 +104,13 @@ class AuditResult:
         """Largest ε that this number of runs can prove."""
         return largest_provable_epsilon(self.n_runs, self.delta, self.confidence)
 
-    def __str__(self) -> str:
+    def _evidence(self) -> str:
         hits, runs, others, other_runs = self.counts
         return (
-            f"{in_words(self)}\n  event: {self.event}\n"
+            f"  event: {self.event}\n"
             f"  happened in {hits} of {runs} runs and in {others} of {other_runs} on the neighbour; "
-            f"{self.n_runs} runs a side prove at most {self.largest_provable:.4g}{notes_of(self)}"
+            f"{self.n_runs} runs a side prove at most {self.largest_provable:.4g}"
         )
-
-
-def in_words(result: Any) -> str:
-    """The bound of an audit, and what it says about the statement."""
-    verdict = {None: "nothing is stated", True: "consistent", False: "REFUTED: the statement is false"}
-    stated = "" if result.stated_epsilon is None else f"; stated epsilon = {result.stated_epsilon:.4g}"
-    two = "" if result.steps == 1 else f" ({result.steps} steps of {result.neighboring})"
-    return (
-        f"epsilon >= {result.epsilon_lower:.4g} at delta = {result.delta:g} with {result.confidence:.4g} confidence"
-        f"{stated}{two}: {verdict[result.consistent]}"
-    )
-
-
-def notes_of(result: Any) -> str:
-    return "".join(f"\n  note: {note}" for note in result.notes)
 
 
 def lower_bound(
@@ -121,9 +146,9 @@ def lower_bound(
     check_levels(delta, confidence)
     rng = np.random.default_rng(0)  # any order that does not depend on the outcomes
     first, second = tabulate(outcomes, others)
-    (choosing, counted), (other_choosing, other_counted) = _halves(first, rng), _halves(second, rng)
+    (choosing, counted), (other_choosing, other_counted) = _split_runs(first, rng), _split_runs(second, rng)
     event = choose(choosing, other_choosing, delta)
-    found = (0, evaluated(len(outcomes)), 0, evaluated(len(others)))
+    found = (0, n_counted_runs(len(outcomes)), 0, n_counted_runs(len(others)))
     if event is not None:
         found = counts(event, counted, other_counted)
     return AuditResult(
@@ -136,13 +161,17 @@ def lower_bound(
     )
 
 
-def _halves(table: Table, rng: np.random.Generator) -> tuple[Table, Table]:
-    """Draw the runs that choose the event and the runs that are counted, because outcomes may come sorted."""
+def _split_runs(table: Table, rng: np.random.Generator) -> tuple[Table, Table]:
+    """Draw which runs choose the event, and which are counted.
+
+    Outcomes may come sorted.
+    """
     order, half = rng.permutation(table.n_rows), table.n_rows // 2
-    return table.rows(order[:half]), table.rows(order[half:])
+    return table.select_rows(order[:half]), table.select_rows(order[half:])
 
 
 def check_runs(n_runs: int) -> None:
+    """Raise for too few runs to prove any ε."""
     if n_runs < FEWEST_RUNS:
         raise ValueError(
             f"Found {n_runs} runs on a data set; at least {FEWEST_RUNS} are needed. To prove an epsilon takes "
@@ -151,5 +180,6 @@ def check_runs(n_runs: int) -> None:
 
 
 def check_levels(delta: float, confidence: float) -> None:
+    """Raise for an impossible δ or confidence."""
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     require(0.5 <= confidence < 1, "0.5 <= confidence < 1 (0.95 is usual)", confidence=confidence)

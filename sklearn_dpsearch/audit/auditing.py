@@ -25,7 +25,7 @@ from ..search.execution.clusters import Workplace, workplace
 from .audit_result import AuditResult, check_levels, check_runs, lower_bound
 from .distinguishing_events import FAILED, Everything, Statistic, has_failed
 from .neighbours import Dataset, Neighbours, worst_case
-from .stated_guarantees import claim_about, smallest
+from .stated_guarantees import claim_about, smallest_stated_epsilon
 
 Seed = np.random.SeedSequence
 
@@ -54,7 +54,9 @@ def audit(
     n_jobs: int | None = None,
     random_state: int | None = None,
 ) -> AuditResult:
-    """Fit a private estimator or search many times on two neighbouring data sets, and bound its ε from below.
+    """Bound the ε of a private estimator from below, by many fits.
+
+    It fits an estimator or a search on two neighbouring data sets.
 
     An audit refutes a false statement; it never proves a true one. Its result is not private: use public or made-up
     data.
@@ -148,7 +150,7 @@ def audit(
     found = lower_bound(samples.first, samples.second, delta=claim.delta, confidence=confidence)
     return replace(
         found,
-        stated_epsilon=smallest(claim, samples.spent, pair.steps),
+        stated_epsilon=smallest_stated_epsilon(claim, samples.spent, pair.steps),
         neighboring=pair.neighboring,
         steps=pair.steps,
         notes=notes,
@@ -156,6 +158,7 @@ def audit(
 
 
 def _check_some_fitted(samples: Samples, estimator: Any) -> None:
+    """Raise if every fit of an audit failed."""
     if all(has_failed(outcome) for outcome in [*samples.first, *samples.second]):
         raise ValueError(
             f"Every fit of {type(estimator).__name__} failed on both data sets, the first with {samples.error}. Give "
@@ -164,7 +167,10 @@ def _check_some_fitted(samples: Samples, estimator: Any) -> None:
 
 
 def _check_unit(samples: Samples, is_claimed: bool) -> None:
-    """Refuse statements for records, which say nothing about persons: an audit would refute what was not claimed."""
+    """Raise for statements about records where persons are audited.
+
+    They say nothing about persons: an audit would refute what was not claimed.
+    """
     units = {one.unit for one in samples.spent}
     if units - {"person"} or not (units or is_claimed):
         raise PrivacyError(
@@ -178,7 +184,10 @@ def _check_unit(samples: Samples, is_claimed: bool) -> None:
 
 @dataclass(frozen=True)
 class Samples:
-    """Results of the fits on both data sets, their statements, and the first error."""
+    """Outcomes of the fits on both data sets.
+
+    With their statements, and the first error.
+    """
 
     first: list[Any]
     second: list[Any]
@@ -195,13 +204,13 @@ def fit_many(
     n_jobs: int | None,
     random_state: int | None,
 ) -> Samples:
-    """``n_runs`` fits on each of the two data sets."""
+    """Fit ``n_runs`` times on each of two data sets."""
     data = (pair.X, pair.y, pair.groups), (pair.other_X, pair.other_y, pair.other_groups)
-    seeds = [_seeds(random_state, side, n_runs) for side in (0, 1)]
+    seeds = [_fit_seeds(random_state, side, n_runs) for side in (0, 1)]
     batch = max(1, min(BATCH, -(-n_runs // effective_n_jobs(n_jobs))))
     tasks = [(side, seeds[side][i : i + batch]) for side in (0, 1) for i in range(0, n_runs, batch)]
-    some_fits = partial(_fit_some, estimator, statistic, fit_params)
-    done = in_public_process(partial(_all, some_fits, data, tasks, workplace(n_jobs)), [*data[0], *data[1]])
+    some_fits = partial(_fit_batch, estimator, statistic, fit_params)
+    done = in_public_process(partial(_run_all_fits, some_fits, data, tasks, workplace(n_jobs)), [*data[0], *data[1]])
     outcomes: tuple[list[Any], list[Any]] = [], []
     for (side, _), (found, _, _) in zip(tasks, done):
         outcomes[side].extend(found)
@@ -209,10 +218,13 @@ def fit_many(
     return Samples(*outcomes, spent, next((error for *_, error in done if error), None))
 
 
-def _all(
+def _run_all_fits(
     some_fits: Callable[..., Fitted], data: Any, tasks: Sequence[tuple[int, Sequence[Seed | None]]], there: Workplace
 ) -> list[Fitted]:
-    """Outcomes of all tasks, each in a process of its own; all fits of one that ends early have failed."""
+    """Run batches of fits, each in a process of its own.
+
+    All fits of a process that ends early have failed.
+    """
     with there.entered() as workers:
         works = [partial(some_fits, data[side], some) for side, some in tasks]
         found = workers.run([partial(private_process.in_own_process, work) for work in works])
@@ -220,21 +232,24 @@ def _all(
     return [done or ([FAILED] * len(some), [], ended) for done, (_, some) in zip(found, tasks)]
 
 
-def _fit_some(
+def _fit_batch(
     estimator: Estimator,
     statistic: Statistic,
     fit_params: Mapping[str, Any],
     data: Dataset,
     seeds: Sequence[Seed | None],
 ) -> Fitted:
-    """Outcomes of some fits on one data set, the statement of the first fit, and the first error."""
+    """Outcomes of some fits on one data set.
+
+    With the statement of the first fit, and the first error.
+    """
     X, y, groups = data
     params = dict(fit_params) if groups is None else {**fit_params, "groups": groups}
     outcomes: list[Any] = []
     spent: list[PrivacySpent] = []
     error: str | None = None
     for seed in seeds:
-        model = fresh(estimator, seed)
+        model = unfitted_copy(estimator, seed)
         reseed(seed)
         try:
             model.fit(X, *([] if y is None else [y]), **params)
@@ -250,7 +265,7 @@ def _fit_some(
 
 
 def without_seeds(estimator: Estimator) -> tuple[Any, tuple[str, ...]]:
-    """The estimator without fixed seeds, and a note for each removed seed."""
+    """Estimator without fixed seeds, and a note for each."""
     params = estimator.get_params(deep=True)
     fixed = [name for name in seed_names(estimator) if params[name] is not None]
     notes = tuple(
@@ -261,8 +276,8 @@ def without_seeds(estimator: Estimator) -> tuple[Any, tuple[str, ...]]:
     return clone(estimator).set_params(**dict.fromkeys(fixed)), notes
 
 
-def fresh(estimator: Estimator, seed: Seed | None) -> Any:
-    """An unfitted copy. With a seed, for tests, its parameters are seeded too."""
+def unfitted_copy(estimator: Estimator, seed: Seed | None) -> Any:
+    """Unfitted copy of an estimator, seeded for tests."""
     model = clone(estimator)
     if seed is None:
         return model
@@ -272,12 +287,15 @@ def fresh(estimator: Estimator, seed: Seed | None) -> Any:
 
 
 def statement_of(model: Any) -> list[PrivacySpent]:
-    """The statement of a fitted model, if it has one."""
+    """Statement of a fitted model, in a list, if it has one."""
     return [spent] if isinstance(spent := getattr(model, "privacy_spent_", None), PrivacySpent) else []
 
 
-def _seeds(random_state: int | None, side: int, n_runs: int) -> Sequence[Seed | None]:
-    """One seed for each fit, or None for the operating system's entropy."""
+def _fit_seeds(random_state: int | None, side: int, n_runs: int) -> Sequence[Seed | None]:
+    """Seeds of the fits on one data set, or None for each.
+
+    None takes the operating system's entropy.
+    """
     if random_state is None:
         return [None] * n_runs
     return list(np.random.SeedSequence([int(random_state), side]).spawn(n_runs))

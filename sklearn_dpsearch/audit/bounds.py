@@ -14,7 +14,7 @@ from scipy.stats import beta
 
 from ..privacy._checks import require
 from ..privacy._types import Array, ArrayLike
-from ..privacy.numerics.bisection import bracket, geometric, narrowed, whole_mean, within
+from ..privacy.numerics.bisection import bracket, geometric, narrow, whole_midpoint, within
 
 
 def certified_epsilon(
@@ -25,7 +25,9 @@ def certified_epsilon(
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> Array:
-    """The ε that the counts of one event prove (arrays allowed), at least 0.
+    """Lower bound on ε that the counts of one event prove.
+
+    At least 0; arrays allowed.
 
     Parameters
     ----------
@@ -47,13 +49,15 @@ def certified_epsilon(
     return np.asarray(np.maximum(found, 0.0))
 
 
-def evaluated(n_runs: int) -> int:
-    """Number of counted runs on each data set; the others choose the event."""
+def n_counted_runs(n_runs: int) -> int:
+    """Number of runs that are counted; the others choose the event."""
     return n_runs - n_runs // 2
 
 
 def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float = 0.95) -> float:
-    """Largest ε that ``n_runs`` fits on each data set prove, with an event that always or never happens.
+    """Largest ε that a number of fits on each data set proves.
+
+    With an event that always or never happens.
 
     Parameters
     ----------
@@ -74,12 +78,14 @@ def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float 
     >>> [round(largest_provable_epsilon(n), 1) for n in (100, 1000, 10_000)]
     [2.6, 4.9, 7.2]
     """
-    m = evaluated(n_runs)
+    m = n_counted_runs(n_runs)
     return float(certified_epsilon(m, m, 0, m, delta, confidence))
 
 
 def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) -> int:
-    """The fewest fits on each data set that can prove ``epsilon`` for any estimator.
+    """Number of fits on each data set that can prove ``epsilon``.
+
+    The fewest, for any estimator.
 
     Parameters
     ----------
@@ -108,4 +114,4 @@ def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) ->
         return largest_provable_epsilon(int(n_runs), delta, confidence) >= epsilon
 
     doubled = bracket(reached, 2, [], geometric(2, 2, math.inf))
-    return int(narrowed(reached, doubled, within(absolute=1), whole_mean).holds or 0)
+    return int(narrow(reached, doubled, within(absolute=1), whole_midpoint).holds or 0)

@@ -34,20 +34,20 @@ STRICT = 0.999
 
 
 class OutcomeScore(ABC):
-    """A real number for each outcome; NaN where it has none."""
+    """Score of the outcomes of an audit: a real number, or NaN."""
 
     @abstractmethod
     def of(self, table: Table) -> Array:
-        """Shape (n,)."""
+        """Score of each outcome in a table, shape (n,)."""
 
     @abstractmethod
     def described(self, threshold: float, above: bool) -> str:
-        """The event in words."""
+        """Event of a score above or below a threshold, in words."""
 
 
 @dataclass(frozen=True)
 class Coordinate(OutcomeScore):
-    """One number of the outcome."""
+    """Score that is one number of the outcome."""
 
     name: str
     index: int
@@ -63,7 +63,10 @@ class Coordinate(OutcomeScore):
 
 @dataclass(frozen=True)
 class Projection:
-    """Standardised numbers of one name, times weights: the differences of their means on the two data sets."""
+    """Projection of standardised numbers on the difference of their means.
+
+    Of one name, between the two data sets.
+    """
 
     name: str
     centre: Array
@@ -71,12 +74,13 @@ class Projection:
     weights: Array
 
     def of(self, table: Table) -> Array:
-        return np.asarray(_standard(table.numbers[self.name], self.centre, self.scale) @ self.weights)
+        """Projection of each outcome in a table."""
+        return np.asarray(_standardized(table.numbers[self.name], self.centre, self.scale) @ self.weights)
 
 
 @dataclass(frozen=True)
 class Direction(OutcomeScore):
-    """A weighted sum of standardised numbers."""
+    """Score that is a weighted sum of standardised numbers."""
 
     projections: tuple[Projection, ...]
 
@@ -90,14 +94,17 @@ class Direction(OutcomeScore):
 
 @dataclass(frozen=True)
 class Labels(OutcomeScore):
-    """Log-ratio of a label's frequencies on the first and the second data set (several columns are joined)."""
+    """Score that is the log-ratio of a label's frequencies.
+
+    On the first and the second data set (several columns are joined).
+    """
 
     names: tuple[str, ...]
     ratios: tuple[tuple[str, float], ...]
 
     def of(self, table: Table) -> Array:
         known = dict(self.ratios)
-        return np.array([known.get(label, 0.0) for label in joined(table, self.names)])
+        return np.array([known.get(label, 0.0) for label in joined_labels(table, self.names)])
 
     def described(self, threshold: float, above: bool) -> str:
         chosen = sorted(label for label, ratio in self.ratios if (ratio > threshold) == above)
@@ -105,8 +112,8 @@ class Labels(OutcomeScore):
         return f"{' and '.join(self.names)} in {{{', '.join([*chosen[:SHOWN], *more])}}}"
 
 
-def joined(table: Table, names: tuple[str, ...]) -> list[str]:
-    """Labels of several columns as one; a number counts by its value."""
+def joined_labels(table: Table, names: tuple[str, ...]) -> list[str]:
+    """Labels of several columns joined; a number counts by its value."""
     columns = [
         table.labels[name] if name in table.labels else [f"{row[0]:.12g}" for row in table.numbers[name]]
         for name in names
@@ -116,7 +123,9 @@ def joined(table: Table, names: tuple[str, ...]) -> list[str]:
 
 @dataclass(frozen=True)
 class Event:
-    """Counted event: a score above (or not above) a threshold, more probable on one of the two data sets.
+    """Event that an audit counts: a score above or below a threshold.
+
+    It is more probable on one of the two data sets.
 
     Parameters
     ----------
@@ -139,8 +148,8 @@ class Event:
     first: bool
 
     def happens(self, table: Table) -> npt.NDArray[np.bool_]:
-        """True for each run in which the event happened, shape (n,)."""
-        return np.asarray((_filled(self.score.of(table), self.missing) > self.threshold) == self.above)
+        """Mask of the outcomes in which the event happened, shape (n,)."""
+        return np.asarray((_fill_missing(self.score.of(table), self.missing) > self.threshold) == self.above)
 
     def __str__(self) -> str:
         note = f" (missing counts as {self.missing})" if np.isinf(self.threshold) else ""
@@ -156,10 +165,13 @@ Counts = tuple[int, int, int, int]
 
 
 def choose(first: Table, second: Table, delta: float) -> Event | None:
-    """The event with the largest certified ε on these runs; None if all outcomes are the same."""
+    """Choose the event with the largest certified ε on some runs.
+
+    None if all outcomes are the same.
+    """
     best: Rank = (-1.0, -1.0)
     found = None
-    for score in scores(first, second):
+    for score in candidate_scores(first, second):
         for missing in (-np.inf, np.inf):
             value, event = _best_cut(score, first, second, delta, missing)
             if value > best:
@@ -169,23 +181,26 @@ def choose(first: Table, second: Table, delta: float) -> Event | None:
     return found
 
 
-def scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
-    """All scores worth a try."""
-    discrete = [*first.labels, *(name for name in first.numbers if _few(first, second, name))]
+def candidate_scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
+    """Scores by which outcomes may tell data sets apart."""
+    discrete = [*first.labels, *(name for name in first.numbers if _has_few_values(first, second, name))]
     for names in [(name,) for name in discrete] + [tuple(discrete)] * (len(discrete) > 1):
-        yield _labels(first, second, names)
+        yield _label_ratios(first, second, names)
     for name, column in first.numbers.items():
-        for index in _promising(column, second.numbers[name]):
+        for index in _most_different_coordinates(column, second.numbers[name]):
             yield Coordinate(name, int(index), column.shape[1] == 1)
     wide = [name for name, column in first.numbers.items() if column.shape[1] > 1]
     for names in [(name,) for name in wide] + [tuple(first.numbers)] * (len(first.numbers) > 1):
-        yield Direction(tuple(_projection(name, first.numbers[name], second.numbers[name]) for name in names))
+        yield Direction(tuple(_mean_projection(name, first.numbers[name], second.numbers[name]) for name in names))
 
 
 def _best_cut(score: OutcomeScore, first: Table, second: Table, delta: float, missing: float) -> tuple[Rank, Event]:
-    """The best threshold of one score, on either side, for either order of the data sets."""
-    ours, theirs = (np.sort(_filled(score.of(table), missing)) for table in (first, second))
-    cuts = _thresholds(np.concatenate([ours, theirs]))
+    """Best threshold of one score, and its event.
+
+    On either side, for either order of the data sets.
+    """
+    ours, theirs = (np.sort(_fill_missing(score.of(table), missing)) for table in (first, second))
+    cuts = _candidate_thresholds(np.concatenate([ours, theirs]))
     over, other = (values.size - np.searchsorted(values, cuts, side="right") for values in (ours, theirs))
     n, m = ours.size, theirs.size
     sides = [(True, True), (False, True), (True, False), (False, False)]  # above the cut?, likelier on the first?
@@ -201,34 +216,42 @@ def _best_cut(score: OutcomeScore, first: Table, second: Table, delta: float, mi
     return max(found, key=lambda ranked: ranked[0])
 
 
-def _thresholds(values: Array) -> Array:
+def _candidate_thresholds(values: Array) -> Array:
+    """Thresholds to try for a score."""
     values = np.unique(values)
     if values.size > THRESHOLDS:
         values = values[np.linspace(0, values.size - 1, THRESHOLDS).astype(int)]
     return values
 
 
-def _filled(values: Array, missing: float) -> Array:
+def _fill_missing(values: Array, missing: float) -> Array:
+    """Scores with a value in place of NaN."""
     return np.where(np.isnan(values), missing, values)
 
 
-def _promising(first: Array, second: Array) -> npt.NDArray[np.int64]:
-    """The coordinates whose means are furthest apart, or all of them if there are few."""
+def _most_different_coordinates(first: Array, second: Array) -> npt.NDArray[np.int64]:
+    """Coordinates whose means are furthest apart between data sets.
+
+    All of them if there are few.
+    """
     if first.shape[1] <= COORDINATES:
         return np.arange(first.shape[1])
-    weights = _projection("", first, second).weights
+    weights = _mean_projection("", first, second).weights
     return np.argsort(-np.abs(weights))[:COORDINATES]
 
 
-def _projection(name: str, first: Array, second: Array) -> Projection:
-    """Weights are differences of standardised means, times the inverse covariance where that is small enough."""
+def _mean_projection(name: str, first: Array, second: Array) -> Projection:
+    """Projection on the difference of standardised means.
+
+    Weights are times the inverse covariance where that is small enough.
+    """
     both = np.concatenate([first, second])
     finite = np.where(np.isfinite(both), both, np.nan)
     known = np.isfinite(both).any(axis=0)
     centre, scale = np.zeros(both.shape[1]), np.ones(both.shape[1])
     centre[known] = np.nanmedian(finite[:, known], axis=0)
     scale[known] = np.maximum(np.nanstd(finite[:, known], axis=0), 1e-300)
-    ours, theirs = (_standard(column, centre, scale) for column in (first, second))
+    ours, theirs = (_standardized(column, centre, scale) for column in (first, second))
     gap = ours.mean(axis=0) - theirs.mean(axis=0)
     residuals = np.concatenate([ours - ours.mean(axis=0), theirs - theirs.mean(axis=0)])
     if gap.size > COORDINATES:
@@ -237,20 +260,22 @@ def _projection(name: str, first: Array, second: Array) -> Projection:
     return Projection(name, centre, scale, np.linalg.solve(covariance, gap))
 
 
-def _standard(column: Array, centre: Array, scale: Array) -> Array:
+def _standardized(column: Array, centre: Array, scale: Array) -> Array:
+    """Numbers less the centre, divided by the scale, clipped."""
     with np.errstate(invalid="ignore", over="ignore"):
         values = (column - centre) / scale
     return np.asarray(np.clip(np.where(np.isnan(values), 0.0, values), -1e6, 1e6))
 
 
-def _few(first: Table, second: Table, name: str) -> bool:
+def _has_few_values(first: Table, second: Table, name: str) -> bool:
+    """Return whether a column has few different numbers."""
     column, other = first.numbers[name], second.numbers[name]
     return column.shape[1] == 1 and np.unique(np.concatenate([column, other])).size <= FEW
 
 
-def _labels(first: Table, second: Table, names: tuple[str, ...]) -> Labels:
-    """Log-ratios of the smoothed frequencies."""
-    ours, theirs = Counter(joined(first, names)), Counter(joined(second, names))
+def _label_ratios(first: Table, second: Table, names: tuple[str, ...]) -> Labels:
+    """Score of labels by the log-ratio of smoothed frequencies."""
+    ours, theirs = Counter(joined_labels(first, names)), Counter(joined_labels(second, names))
     n, m = sum(ours.values()), sum(theirs.values())
 
     def ratio(label: str) -> float:
@@ -260,7 +285,10 @@ def _labels(first: Table, second: Table, names: tuple[str, ...]) -> Labels:
 
 
 def counts(event: Event, first: Table, second: Table) -> Counts:
-    """Hits and runs on the data set where the event is more probable, then on the other."""
+    """Count an event on the likelier data set and on the other.
+
+    Hits and runs of each.
+    """
     likelier, other = (first, second) if event.first else (second, first)
     hits, other_hits = event.happens(likelier), event.happens(other)
     return int(hits.sum()), hits.size, int(other_hits.sum()), other_hits.size
@@ -283,7 +311,9 @@ ANSWERS = ("decision_function", "predict_proba", "predict", "score_samples", "tr
 
 @dataclass(frozen=True)
 class Everything:
-    """The default attack: parameters and scores found, every fitted number, and the answers for the canary.
+    """Default attack of an audit: all that a model shows.
+
+    Parameters and scores found, every fitted number, and the answers for the canary.
 
     Parameters
     ----------
@@ -293,38 +323,41 @@ class Everything:
     canary: Any
 
     def __call__(self, model: Any) -> dict[str, Any]:
-        found = dict(_fitted("", model, 0))
+        found = dict(_fitted_attributes("", model, 0))
         for name in ANSWERS:
             with contextlib.suppress(Exception):  # a model that cannot answer is read by its parameters alone
-                found.update(_read(f"{name}(canary)", getattr(model, name)(self.canary)))
+                found.update(_outcome_entries(f"{name}(canary)", getattr(model, name)(self.canary)))
         return found
 
 
-def _fitted(prefix: str, model: object, depth: int) -> Iterator[tuple[str, Any]]:
-    """Names and values of fitted attributes: numbers, texts, parameters; also of inner models."""
+def _fitted_attributes(prefix: str, model: object, depth: int) -> Iterator[tuple[str, Any]]:
+    """Names and values of fitted attributes, of inner models too.
+
+    Numbers, texts, parameters.
+    """
     for name, value in sorted(getattr(model, "__dict__", {}).items()):
         if not name.endswith("_") or name.startswith("_") or name == "privacy_spent_":
             continue
-        yield from _read(f"{prefix}{name}", value)
+        yield from _outcome_entries(f"{prefix}{name}", value)
         if depth < 3 and hasattr(value, "fit"):
-            yield from _fitted(f"{prefix}{name}.", value, depth + 1)
+            yield from _fitted_attributes(f"{prefix}{name}.", value, depth + 1)
     if depth < 3:
         for name, step in (entry[:2] for entry in getattr(model, "steps", ())):
-            yield from _fitted(f"{prefix}{name}.", step, depth + 1)
+            yield from _fitted_attributes(f"{prefix}{name}.", step, depth + 1)
 
 
-def _read(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """A value as entries of an outcome, without all that is neither number nor text."""
+def _outcome_entries(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Entries of an outcome for one value: numbers and texts alone."""
     if isinstance(value, (bool, np.bool_, str)):
         yield name, str(value)
     elif isinstance(value, Mapping):
         for key, entry in value.items():
             if isinstance(key, str) and not isinstance(entry, Mapping):
-                yield from _read(f"{name}[{key}]", entry)
+                yield from _outcome_entries(f"{name}[{key}]", entry)
     elif callable(getattr(value, "parameters", None)):  # a torch module
         with contextlib.suppress(Exception):
             flat = [weights.detach().cpu().numpy().ravel() for weights in value.parameters()]
-            yield from _read(name, np.concatenate(flat))
+            yield from _outcome_entries(name, np.concatenate(flat))
     else:
         with contextlib.suppress(Exception):
             array = np.asarray(value.toarray() if issparse(value) else value)
@@ -339,7 +372,7 @@ def _read(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 @dataclass(frozen=True)
 class Table:
-    """One row per fit.
+    """Outcomes of fits as columns, one row for each fit.
 
     Parameters
     ----------
@@ -354,8 +387,8 @@ class Table:
     numbers: Mapping[str, Array]
     labels: Mapping[str, npt.NDArray[np.str_]]
 
-    def rows(self, chosen: npt.NDArray[np.int64]) -> Table:
-        """Some of the rows."""
+    def select_rows(self, chosen: npt.NDArray[np.int64]) -> Table:
+        """Table of chosen fits."""
         return Table(
             len(chosen),
             {name: column[chosen] for name, column in self.numbers.items()},
@@ -364,21 +397,24 @@ class Table:
 
 
 def tabulate(outcomes: Sequence[Any], others: Sequence[Any]) -> tuple[Table, Table]:
-    """Tables of both samples with the same columns; columns that never vary are left out."""
-    rows = [_entries(outcome) for outcome in [*outcomes, *others]]
+    """Tables of the outcomes on both data sets, with equal columns.
+
+    Columns that never vary are left out.
+    """
+    rows = [_named_entries(outcome) for outcome in [*outcomes, *others]]
     numbers: dict[str, Array] = {}
     labels: dict[str, npt.NDArray[np.str_]] = {}
     for name in sorted({name for row in rows for name in row}):
         values = [row.get(name) for row in rows]
         if all(map(_is_number, values)):
-            column = _stacked(values)
+            column = _stacked_with_nan(values)
             numbers |= {name: column} if _varies(column) else {}
         else:
             texts = np.array([MISSING if value is None else repr(value) for value in values])
             labels |= {name: texts} if np.any(texts != texts[0]) else {}
     both = Table(len(rows), numbers, labels)
     first, second = np.arange(len(outcomes)), np.arange(len(outcomes), len(rows))
-    return both.rows(first), both.rows(second)
+    return both.select_rows(first), both.select_rows(second)
 
 
 def has_failed(outcome: object) -> bool:
@@ -386,7 +422,8 @@ def has_failed(outcome: object) -> bool:
     return isinstance(outcome, Mapping) and outcome.get("failed") is True
 
 
-def _entries(outcome: Any) -> Mapping[str, Any]:
+def _named_entries(outcome: Any) -> Mapping[str, Any]:
+    """Outcome as a mapping of names to values."""
     return outcome if isinstance(outcome, Mapping) else {"outcome": outcome}
 
 
@@ -397,8 +434,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, Number) and not isinstance(value, (bool, np.bool_, complex))
 
 
-def _stacked(values: Sequence[Any]) -> Array:
-    """Rows of equal length: shorter ones and missing ones are filled with NaN."""
+def _stacked_with_nan(values: Sequence[Any]) -> Array:
+    """Rows of numbers stacked, shorter ones filled with NaN."""
     flat = [np.array([]) if value is None else np.asarray(value, dtype=float).ravel() for value in values]
     filled = np.full((len(flat), max(numbers.size for numbers in flat)), np.nan)
     for row, numbers in zip(filled, flat):
@@ -407,4 +444,5 @@ def _stacked(values: Sequence[Any]) -> Array:
 
 
 def _varies(column: Array) -> bool:
+    """Return whether a column differs between fits."""
     return not bool(np.all((column == column[0]) | (np.isnan(column) & np.isnan(column[0]))))

@@ -25,7 +25,7 @@ Places = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Neighbours:
-    """Two neighbouring data sets.
+    """Two neighbouring data sets for an audit.
 
     Parameters
     ----------
@@ -55,7 +55,9 @@ class Neighbours:
 
     @classmethod
     def of(cls, data: Dataset, other: Dataset, neighboring: Neighboring, absent: bool = False) -> Neighbours:
-        """Check two data sets given as (X, y), or as (X, y, groups) for neighbours that differ in one person.
+        """Check that two data sets are neighbours.
+
+        They are given as (X, y), or as (X, y, groups) for neighbours that differ in one person.
 
         Parameters
         ----------
@@ -69,24 +71,26 @@ class Neighbours:
         """
         check_neighboring(neighboring)
         (X, y, *groups), (other_X, other_y, *other_groups) = data, other
-        first, second = _rows(*data), _rows(*other)
+        first, second = _record_rows(*data), _record_rows(*other)
         if groups or other_groups:
-            places = _one_person(first, second, neighboring)
+            places = _places_of_person(first, second, neighboring)
         elif neighboring == "add_remove":
-            places = _one_more(first, second)
+            places = _places_of_added_record(first, second)
         else:
-            places = _one_changed(first, second, neighboring)
+            places = _places_of_changed_record(first, second, neighboring)
         shown = [_safe_indexing(part, place[:1]) for part, place in zip((X, other_X), places) if place.size]
         steps = 2 if neighboring == "zero_out" and not absent else 1
         both = dict(zip(("groups", "other_groups"), (*groups, *other_groups)))
         both |= {"X": X, "y": y, "other_X": other_X, "other_y": other_y}
-        return cls(neighboring=neighboring, steps=steps, canary=_stack(shown), **both)
+        return cls(neighboring=neighboring, steps=steps, canary=_stack_records(shown), **both)
 
 
 def worst_case(
     X: Any, y: Any = None, groups: Any = None, *, neighboring: Neighboring, scale: float = 1.0, absent: bool = False
 ) -> Neighbours:
-    """Neighbours that differ in one extreme record, whose target contradicts its features, or in a person of them.
+    """Build neighbours that differ in one extreme record, or person.
+
+    Its target contradicts its features.
 
     Parameters
     ----------
@@ -118,8 +122,8 @@ def worst_case(
     (3, 4, [[2.0, 3.0]])
     """
     check_neighboring(neighboring)
-    values, target = _numbers(X), None if y is None else np.asarray(y)
-    record, label, opposite, other_label = _extreme(values, target, scale)
+    values, target = _numeric_table(X), None if y is None else np.asarray(y)
+    record, label, opposite, other_label = _extreme_record(values, target, scale)
     persons = np.arange(len(values)) if groups is None else persons_in(groups, len(values))
     counts = np.bincount(persons)
     if neighboring == "add_remove":
@@ -133,19 +137,22 @@ def worst_case(
     else:
         places = np.flatnonzero(persons == counts.argmax())
         before = (np.zeros_like(record), label) if neighboring == "zero_out" else (opposite, other_label)
-        data, other = ((*_with(values, target, places, *one), persons) for one in (before, (record, label)))
+        data, other = ((*_with_record_at(values, target, places, *one), persons) for one in (before, (record, label)))
     end = 2 if groups is None else 3
     return Neighbours.of(data[:end], other[:end], neighboring, absent)
 
 
-def _extreme(values: Array, y: Records | None, scale: float) -> tuple[Array, Any, Array, Any]:
-    """A record and its target, then the record and the target that they replace."""
+def _extreme_record(values: Array, y: Records | None, scale: float) -> tuple[Array, Any, Array, Any]:
+    """Extreme record for a canary, and the record it replaces.
+
+    Each with its target.
+    """
     low, high = values.min(axis=0), values.max(axis=0)
     middle, reach = (low + high) / 2, scale * (high - low) / 2
     if y is None:
         return middle + reach, None, middle - reach, None
-    label, other_label = _targets(y)
-    if y.dtype.kind in "fiu" and not _is_classes(y):
+    label, other_label = _extreme_targets(y)
+    if y.dtype.kind in "fiu" and not _are_class_labels(y):
         centred = y.astype(float) - y.astype(float).mean()
         against = -np.sign(centred @ (values - values.mean(axis=0)))
     else:
@@ -154,25 +161,29 @@ def _extreme(values: Array, y: Records | None, scale: float) -> tuple[Array, Any
     return record, label, (middle - (record - middle) if label == other_label else record), other_label
 
 
-def _targets(y: Records) -> tuple[Any, Any]:
-    """A target for the canary and one as far away: the two rarest classes, or the ends."""
+def _extreme_targets(y: Records) -> tuple[Any, Any]:
+    """Target for a canary, and one as far away as possible.
+
+    The two rarest classes, or the ends.
+    """
     if y.ndim > 1:
         raise ValueError("Found several targets for each record; give other=(X, y), a neighbour of your own.")
-    if not _is_classes(y):
+    if not _are_class_labels(y):
         return y.max(), y.min()
     classes, counts = np.unique(y, return_counts=True)
     order = np.argsort(counts, kind="stable")
     return classes[order[0]], classes[order[min(1, len(order) - 1)]]
 
 
-def _is_classes(y: Records) -> bool:
+def _are_class_labels(y: Records) -> bool:
+    """Return whether targets are class labels."""
     return str(type_of_target(y)) in ("binary", "multiclass")
 
 
-def _with(
+def _with_record_at(
     values: Array, y: Records | None, places: npt.NDArray[np.intp], record: Array, label: Any
 ) -> tuple[Array, Records | None]:
-    """The data with one record at all of ``places``."""
+    """Data with one record at all of the given places."""
     X = values.copy()
     X[places] = record
     if y is None:
@@ -182,7 +193,8 @@ def _with(
     return X, target
 
 
-def _numbers(X: Any) -> Array:
+def _numeric_table(X: Any) -> Array:
+    """Records as a table of floats, or an error."""
     values = np.asarray(X.toarray() if issparse(X) else X)
     if values.ndim != 2 or values.dtype.kind not in "iufb" or len(values) < 2:
         raise ValueError(
@@ -195,8 +207,11 @@ def _numbers(X: Any) -> Array:
 # --- the check ---------------------------------------------------------------------------------------------------
 
 
-def _rows(X: Any, y: Any, groups: Any = None) -> Records:
-    """All records as rows of objects, with targets, and with persons as the last column."""
+def _record_rows(X: Any, y: Any, groups: Any = None) -> Records:
+    """Records as rows of objects, with targets and persons.
+
+    Persons are the last column.
+    """
     table = np.asarray(X.toarray() if issparse(X) else X, dtype=object)
     parts = [table.reshape(len(table), -1)]
     for name, part in (("targets", y), ("groups", groups)):
@@ -209,17 +224,20 @@ def _rows(X: Any, y: Any, groups: Any = None) -> Records:
     return np.hstack(parts)
 
 
-def _one_person(first: Records, second: Records, relation: Neighboring) -> Places:
-    """Places of the only person whose records differ, or whom one data set has more."""
+def _places_of_person(first: Records, second: Records, relation: Neighboring) -> Places:
+    """Places of the only person in whom two data sets differ.
+
+    Or whom one data set has more.
+    """
     codes = persons_in(np.append(first[:, -1], second[:, -1]), len(first) + len(second))
     who = codes[: len(first)], codes[len(first) :]
     candidates = np.setxor1d(*who)
     if not candidates.size and first.shape == second.shape:
-        candidates = who[0][~_equal(first, second)][:1]
+        candidates = who[0][~_equal_rows(first, second)][:1]
     if candidates.size == 1:
         places = np.flatnonzero(who[0] == candidates), np.flatnonzero(who[1] == candidates)
         rest = [np.delete(rows, place, axis=0) for rows, place in zip((first, second), places)]
-        if rest[0].shape == rest[1].shape and _equal(*rest).all():
+        if rest[0].shape == rest[1].shape and _equal_rows(*rest).all():
             sizes = {place.size for place in places}
             if 0 in sizes if relation == "add_remove" else len(sizes) == 1:
                 return places
@@ -229,43 +247,46 @@ def _one_person(first: Records, second: Records, relation: Neighboring) -> Place
     raise _not_neighbours(first, second, relation, f"{needed}, the other records equal and in the same order")
 
 
-def _one_more(first: Records, second: Records) -> Places:
-    """Position of the record that only one data set has."""
+def _places_of_added_record(first: Records, second: Records) -> Places:
+    """Places of the record that only one data set has."""
     longer, shorter = (first, second) if len(first) > len(second) else (second, first)
     if len(longer) == len(shorter) + 1 and longer.shape[1] == shorter.shape[1]:
-        same = _equal(longer[:-1], shorter)
+        same = _equal_rows(longer[:-1], shorter)
         place = len(shorter) if same.all() else int(np.argmin(same))
-        if _equal(np.delete(longer, place, axis=0), shorter).all():
+        if _equal_rows(np.delete(longer, place, axis=0), shorter).all():
             found, none = np.array([place]), np.array([], int)
             return (found, none) if longer is first else (none, found)
     raise _not_neighbours(first, second, "add_remove", "one record more in one of them, the others in the same order")
 
 
-def _one_changed(first: Records, second: Records, relation: Neighboring) -> Places:
+def _places_of_changed_record(first: Records, second: Records, relation: Neighboring) -> Places:
+    """Places of the only record that differs between data sets."""
     if first.shape == second.shape:
-        changed = np.flatnonzero(~_equal(first, second))
+        changed = np.flatnonzero(~_equal_rows(first, second))
         if changed.size == 1:
             return changed, changed
     raise _not_neighbours(first, second, relation, "the same number of records, one of them with other values")
 
 
-def _equal(first: Records, second: Records) -> npt.NDArray[np.bool_]:
-    """True for equal rows; missing values are equal to each other."""
+def _equal_rows(first: Records, second: Records) -> npt.NDArray[np.bool_]:
+    """Mask of equal rows; missing values are equal."""
     same = (first == second) | ((first != first) & (second != second))
     return np.asarray(np.asarray(same, dtype=bool).all(axis=1))
 
 
 def _not_neighbours(first: Records, second: Records, relation: Neighboring, needed: str) -> PrivacyError:
+    """Error for two data sets that are no neighbours."""
     found = f"shapes {first.shape} and {second.shape}, targets included"
     if first.shape == second.shape:
-        found = f"{int(np.sum(~_equal(first, second)))} of {len(first)} records differ"
+        found = f"{int(np.sum(~_equal_rows(first, second)))} of {len(first)} records differ"
     return PrivacyError(
         f"The two data sets are not neighbours under {relation!r}: {found}; needed are {needed}. Give such a pair, "
         "name the relation that holds (neighboring=), or leave other out to have a canary built."
     )
 
 
-def _stack(rows: list[Any]) -> Any:
+def _stack_records(rows: list[Any]) -> Any:
+    """Records of any container in one."""
     if len(rows) == 1:
         return rows[0]
     if issparse(rows[0]):

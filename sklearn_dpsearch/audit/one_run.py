@@ -21,10 +21,10 @@ from ..privacy._checks import require
 from ..privacy._types import Array, Neighboring
 from ..privacy.spent import PrivacySpent
 from ..search._rehearsal import in_public_process
-from .audit_result import check_levels, in_words, notes_of
-from .auditing import fresh, statement_of, without_seeds
+from .audit_result import LowerBound, check_levels
+from .auditing import statement_of, unfitted_copy, without_seeds
 from .right_guesses import Guesses
-from .stated_guarantees import claim_about, smallest, stated_curve
+from .stated_guarantees import claim_about, smallest_stated_epsilon, stated_curve
 
 #: Fitted model, canaries, their targets ↦ one number for each canary; the larger, the likelier it was a record.
 CanaryScore = Callable[[Any, Array, Array | None], Any]
@@ -36,8 +36,8 @@ FEWEST_CANARIES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneRunResult:
-    """Lower bound on ε from guesses about canaries.
+class OneRunResult(LowerBound):
+    """Lower bound on ε from guesses about many canaries.
 
     Parameters
     ----------
@@ -61,29 +61,19 @@ class OneRunResult:
         Changed parameters of the estimator.
     """
 
-    epsilon_lower: float
-    delta: float
-    confidence: float
     n_canaries: int
     n_guesses: int
     n_right: int
-    stated_epsilon: float | None
     ratio_lower: float | None
-    neighboring: Neighboring
-    steps: int
-    notes: tuple[str, ...] = ()
 
     @property
     def consistent(self) -> bool | None:
         """False if the guesses refute the statement, or one of its ε; None if nothing is stated."""
         return None if self.ratio_lower is None else self.ratio_lower < 1.0
 
-    def __str__(self) -> str:
+    def _evidence(self) -> str:
         ratio = "" if self.ratio_lower is None else f"  true / stated epsilon >= {self.ratio_lower:.3g} at some delta\n"
-        return (
-            f"{in_words(self)}\n{ratio}"
-            f"  {self.n_right} of {self.n_guesses} guesses about {self.n_canaries} canaries were right{notes_of(self)}"
-        )
+        return f"{ratio}  {self.n_right} of {self.n_guesses} guesses about {self.n_canaries} canaries were right"
 
 
 def audit_one_run(
@@ -104,7 +94,9 @@ def audit_one_run(
     fit_params: Mapping[str, Any] | None = None,
     random_state: int | None = None,
 ) -> OneRunResult:
-    """Bound ε of a private estimator or search from below by one fit with many canaries.
+    """Bound ε of a private estimator from below by one fit.
+
+    Or of a search, with many canaries.
 
     A fair coin decides for each canary whether it is among the records. Where an absent record cannot be left out
     (replace-one, zero-out), a record of zeros with the canary's target stands in its place, or, with ``other_targets``,
@@ -204,13 +196,13 @@ def audit_one_run(
     for seed in np.random.SeedSequence(random_state).spawn(n_fits):
         joins = np.random.default_rng(seed.spawn(1)[0]).random(len(canaries)) < 0.5
         data = _with_canaries(X, y, canaries, targets, other_targets, joins, left_out=relation == "add_remove")
-        work = partial(_fitted, estimator, *data, params, None if random_state is None else seed)
+        work = partial(_fit_with_seed, estimator, *data, params, None if random_state is None else seed)
         model = in_public_process(work, [one for one in data if one is not None])
         coins.append(joins)
-        scores.append(_scores(model, canaries, targets, score))
+        scores.append(_canary_scores(model, canaries, targets, score))
         spent += statement_of(model)
     steps = 2 if relation == "zero_out" and not absent else 1
-    tests = _guesses(np.array(coins), np.array(scores))
+    tests = _guess_coins(np.array(coins), np.array(scores))
     level = (1.0 - confidence) / len(tests)
     epsilons = [guesses.epsilon(claim.delta, level) for guesses in tests]
     curve = stated_curve(claim, spent, steps)
@@ -223,7 +215,7 @@ def audit_one_run(
         n_canaries=best.n_canaries,
         n_guesses=best.n_guesses,
         n_right=best.n_right,
-        stated_epsilon=smallest(claim, spent, steps),
+        stated_epsilon=smallest_stated_epsilon(claim, spent, steps),
         ratio_lower=None if ratios is None else max(ratios),
         neighboring=relation,
         steps=steps,
@@ -231,8 +223,11 @@ def audit_one_run(
     )
 
 
-def _guesses(coins: Array, scores: Array) -> list[Guesses]:
-    """Guesses about each share of the canaries: those with the largest scores joined, those with the smallest not."""
+def _guess_coins(coins: Array, scores: Array) -> list[Guesses]:
+    """Guess the coins of canaries by their scores, for some shares.
+
+    Those with the largest scores joined, those with the smallest not.
+    """
     fits, m = coins.shape
     order, found = np.argsort(scores, axis=1, kind="stable"), []
     for place, share in enumerate(SHARES):
@@ -247,7 +242,10 @@ def _guesses(coins: Array, scores: Array) -> list[Guesses]:
 def _with_canaries(
     X: Any, y: Any, canaries: Array, targets: Array | None, other_targets: Any, joins: Any, *, left_out: bool
 ) -> tuple[Array, Array | None]:
-    """Records and canaries; those that do not join are left out, or replaced."""
+    """Records together with canaries that join by their coins.
+
+    Those that do not join are left out, or replaced.
+    """
     if y is not None and targets is None:
         raise ValueError("Found y, but no targets of the canaries. Give targets, one for each canary.")
     if left_out:
@@ -260,13 +258,15 @@ def _with_canaries(
     return records, None if y is None else np.concatenate([np.asarray(y), named])
 
 
-def _fitted(estimator: Any, X: Array, y: Array | None, params: Mapping[str, Any], seed: Any) -> Any:
-    model = fresh(estimator, seed)
+def _fit_with_seed(estimator: Any, X: Array, y: Array | None, params: Mapping[str, Any], seed: Any) -> Any:
+    """Model fitted on records with canaries."""
+    model = unfitted_copy(estimator, seed)
     reseed(seed)
     return model.fit(X, *([] if y is None else [y]), **params)
 
 
-def _scores(model: Any, canaries: Array, targets: Array | None, score: CanaryScore | None) -> Array:
+def _canary_scores(model: Any, canaries: Array, targets: Array | None, score: CanaryScore | None) -> Array:
+    """Scores of the canaries by a fitted model, checked."""
     found = np.asarray((score or target_score)(model, canaries, targets), float)
     if found.shape != (len(canaries),):
         raise ValueError(
@@ -276,7 +276,9 @@ def _scores(model: Any, canaries: Array, targets: Array | None, score: CanarySco
 
 
 def target_score(model: Any, canaries: Array, targets: Array | None) -> Array:
-    """Logarithm of the probability of each canary's target, or minus the absolute error.
+    """Score of canaries: log-probability of their targets.
+
+    Or minus the absolute error.
 
     Raises
     ------

@@ -28,7 +28,7 @@ SEEDS = ("random_state", "noise_seed")
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayedRelease:
-    """One released vector of sums.
+    """Released sum of a fit, compared with that on a neighbour.
 
     Parameters
     ----------
@@ -45,20 +45,23 @@ class ReplayedRelease:
 
     @property
     def ratio(self) -> float:
-        """Distance ÷ declared sensitivity."""
+        """Distance of the sums over the declared sensitivity."""
         if self.squared_distance is None:
             return math.inf
         return math.sqrt(self.squared_distance / self.squared_sensitivity)
 
     @property
     def passed(self) -> bool:
-        """True if the sums are as close as was declared, without rounding where they are whole numbers."""
+        """True if the sums are as close as was declared.
+
+        Without rounding where they are whole numbers.
+        """
         return self.squared_distance is not None and self.squared_distance <= self.squared_sensitivity
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayResult:
-    """Outcome of a replay; its text is a table.
+    """Result of a replay; its text is a table.
 
     Parameters
     ----------
@@ -73,12 +76,15 @@ class ReplayResult:
 
     @property
     def largest(self) -> float:
-        """Largest distance ÷ declared sensitivity."""
+        """Largest distance of sums over the declared sensitivity."""
         return max(one.ratio for one in self.releases)
 
     @property
     def passed(self) -> bool:
-        """True if all sums are close enough, and all else follows from noisy sums. It proves nothing of other data."""
+        """True if sums are close, and all else follows from them.
+
+        It proves nothing of other data.
+        """
         return not self.different and all(one.passed for one in self.releases)
 
     def __str__(self) -> str:
@@ -94,7 +100,7 @@ class ReplayResult:
 def replay(
     estimator: Any, X: Any, y: Any = None, *, neighbour: Dataset, groups: Any = None, neighbour_groups: Any = None
 ) -> ReplayResult:
-    """Fit, and fit again on a neighbour with the noisy sums of the first fit.
+    """Fit, and fit again on a neighbour with the same noisy sums.
 
     It takes the time of two fits. Give public or made-up records: **the result is not private.**
 
@@ -152,17 +158,17 @@ def replay(
         return noisy if alike else add_noise(sums)
 
     with listening(record):
-        one = _fitted(estimator, X, y, groups)
+        one = _fit_for_replay(estimator, X, y, groups)
     if not recorded:
         raise PrivacyError(
             f"Found no sum that {type(estimator).__name__} releases in this process; boosting, nets, searches over "
             "them, or schema_report are needed. audit and audit_one_run take all estimators."
         )
     with listening(answer):
-        other = _fitted(estimator, *neighbour, neighbour_groups)
+        other = _fit_for_replay(estimator, *neighbour, neighbour_groups)
     for name, _, squared, _ in recorded[len(found) :]:
         found.append(ReplayedRelease(name=name, squared_distance=None, squared_sensitivity=squared))
-    mine, theirs = _derived(one), _derived(other)
+    mine, theirs = _attribute_hashes(one), _attribute_hashes(other)
     names = dict.fromkeys([*mine, *theirs])
     return ReplayResult(
         releases=tuple(found), different=tuple(name for name in names if mine.get(name) != theirs.get(name))
@@ -170,7 +176,7 @@ def replay(
 
 
 def _steps_between(estimator: Any, X: Any, other: Any) -> int:
-    """Number of records that are zeroed out, one after the other, between the two data sets."""
+    """Number of records zeroed out between two data sets."""
     known = estimator.get_params() if hasattr(estimator, "get_params") else {}
     relations = {value for name, value in known.items() if name.rpartition("__")[2] == "neighboring"}
     counted = not isinstance(X, (list, tuple))  # of files: their number is not that of the records
@@ -178,6 +184,7 @@ def _steps_between(estimator: Any, X: Any, other: Any) -> int:
 
 
 def _squared_norm(moved: Sums, norm: int) -> int | float:
+    """Squared distance in the norm of the noise."""
     values = np.abs(moved).ravel()
     if values.dtype.kind == "f":
         return float(values.sum() ** 2 if norm == 1 else values @ values)
@@ -185,7 +192,8 @@ def _squared_norm(moved: Sums, norm: int) -> int | float:
     return sum(whole) ** 2 if norm == 1 else sum(value**2 for value in whole)
 
 
-def _fitted(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
+def _fit_for_replay(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
+    """Model fitted with a public seed, or result of a function."""
     if not hasattr(estimator, "fit"):
         return estimator(X, y)
     model = copy.copy(estimator)  # a public start would not stay fitted in a clone
@@ -196,28 +204,34 @@ def _fitted(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
     return model.fit(X, y) if groups is None else model.fit(X, y, groups=groups)
 
 
-def _derived(found: Any) -> dict[str, str]:
-    """Hash of each attribute that follows from the records, by name; what a fit costs does not."""
+def _attribute_hashes(found: Any) -> dict[str, str]:
+    """Hash of each attribute that follows from the records.
+
+    What a fit costs does not.
+    """
     stated, pickled = {}, vars(found)
     if hasattr(found, "get_params"):
         stated, pickled = found.get_params(deep=False), found.__getstate__()
     return {
-        name: joblib.hash(_in_numbers(value))
+        name: joblib.hash(_as_arrays(value))
         for name, value in vars(found).items()
         if name not in (*stated, "privacy_spent_") and (name in pickled or not name.startswith("_"))
     }
 
 
-def _in_numbers(found: Any) -> Any:
-    """Numbers of an object in arrays: pickles of equal tensors differ."""
+def _as_arrays(found: Any) -> Any:
+    """Object with its numbers in arrays, to be hashed.
+
+    Pickles of equal tensors differ.
+    """
     if hasattr(found, "state_dict"):
-        return _in_numbers(found.state_dict())
+        return _as_arrays(found.state_dict())
     if hasattr(found, "numpy"):
         return found.numpy(force=True)
     if isinstance(found, Mapping):
-        return {name: _in_numbers(value) for name, value in found.items()}
+        return {name: _as_arrays(value) for name, value in found.items()}
     if isinstance(found, (list, tuple)):
-        return [_in_numbers(value) for value in found]
+        return [_as_arrays(value) for value in found]
     if hasattr(found, "get_params"):
-        return _derived(found)
+        return _attribute_hashes(found)
     return found

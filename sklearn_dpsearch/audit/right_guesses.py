@@ -17,7 +17,7 @@ import numpy as np
 
 from ..privacy._checks import require
 from ..privacy._types import Array
-from ..privacy.numerics.bisection import Turn, bracket, geometric, narrowed, within
+from ..privacy.numerics.bisection import Turn, bracket, geometric, narrow, within
 from .audit_result import check_levels
 
 #: Relative error of a bound, which is rounded down.
@@ -30,7 +30,7 @@ CERTAIN = 1.0 + 1e-9
 
 @dataclass(frozen=True)
 class ClaimedCurve:
-    """Pairs (ε, δ) that are claimed together for data sets that differ in one canary.
+    """Claimed curve of pairs (ε, δ), for data sets one canary apart.
 
     Parameters
     ----------
@@ -42,11 +42,14 @@ class ClaimedCurve:
     deltas: Array
 
     def times(self, ratio: float) -> ClaimedCurve:
-        """The curve with each ε multiplied."""
+        """Claimed curve with each ε multiplied."""
         return ClaimedCurve(self.epsilons * ratio, self.deltas)
 
     def lines(self) -> tuple[Array, Array]:
-        """Slopes and offsets of Q ≥ slope·P + offset, that the claims imply for each event and its complement."""
+        """Slopes and offsets of the lines that the claims imply.
+
+        Q ≥ slope·P + offset, for each event and its complement.
+        """
         known = self.epsilons <= LARGEST
         epsilons, deltas = self.epsilons[known], self.deltas[known]
         smaller, larger = np.exp(-epsilons), np.exp(epsilons)
@@ -56,7 +59,7 @@ class ClaimedCurve:
 
 @dataclass(frozen=True)
 class Guesses:
-    """Result of guessing some of many fair coins.
+    """Guesses about fair coins of canaries, and how many were right.
 
     Parameters
     ----------
@@ -69,7 +72,9 @@ class Guesses:
     n_right: int
 
     def refute(self, curve: ClaimedCurve, level: float) -> bool:
-        """Predicate: under the claims, as many right guesses or more have a chance below ``level``.
+        """Return whether right guesses refute a claimed curve.
+
+        Under the claims, as many right guesses or more have a chance below ``level``.
 
         The chances of j = n_right − 1, n_right − 2, … right guesses are at least those that the theorem asks for if
         ``level`` is the chance of n_right; the claims are refuted if the chances sum up to more than 1.
@@ -85,31 +90,37 @@ class Guesses:
         return total > CERTAIN
 
     def epsilon(self, delta: float, level: float) -> float:
-        """The largest refuted ε at ``delta``, rounded down."""
+        """Largest ε at ``delta`` that the guesses refute, rounded down."""
 
         def holds(epsilon: float) -> bool:
             return not self.refute(ClaimedCurve(np.array([epsilon]), np.array([delta])), level)
 
-        return 0.0 if holds(0.0) else _refuted(narrowed(holds, Turn(0.0, LARGEST), within(EXACTLY, EXACTLY**2)))
+        return 0.0 if holds(0.0) else _largest_refuted(narrow(holds, Turn(0.0, LARGEST), within(EXACTLY, EXACTLY**2)))
 
     def ratio(self, curve: ClaimedCurve, level: float) -> float:
-        """The largest factor for which ``curve`` times the factor is refuted, rounded down; 1 or more refutes it."""
+        """Largest multiple of a claimed curve that is refuted, rounded down.
+
+        1 or more refutes it.
+        """
 
         def holds(ratio: float) -> bool:
             return not self.refute(curve.times(ratio), level)
 
         turn = bracket(holds, 1.0, geometric(1.0, 0.5, 1e-3), geometric(1.0, 2.0, 2.0**20))
-        return _refuted(narrowed(holds, turn, within(EXACTLY)))
+        return _largest_refuted(narrow(holds, turn, within(EXACTLY)))
 
 
-def _refuted(turn: Turn) -> float:
+def _largest_refuted(turn: Turn) -> float:
+    """Largest refuted number of a bisection, or 0."""
     return turn.fails or 0.0
 
 
 def epsilon_of_guesses(
     n_canaries: int, n_guesses: int, n_right: int, delta: float = 0.0, confidence: float = 0.95
 ) -> float:
-    """ε that right guesses about fair coins prove (Mahloujifar, Melis & Chaudhuri 2024).
+    """Lower bound on ε that right guesses about fair coins prove.
+
+    Mahloujifar, Melis & Chaudhuri (2024).
 
     Parameters
     ----------

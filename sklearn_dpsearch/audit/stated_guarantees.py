@@ -18,15 +18,15 @@ from .right_guesses import ClaimedCurve
 
 @dataclass(frozen=True)
 class Claim:
-    """A claimed guarantee, and the δ and the neighbouring relation at which it is audited."""
+    """Claimed guarantee, with the δ and relation of its audit."""
 
     guarantee: Guarantee | None
     delta: float
     neighboring: Neighboring
 
     def epsilon(self, steps: int) -> float | None:
-        """ε at ``delta`` for data sets ``steps`` apart."""
-        return None if self.guarantee is None else float(_across(self.guarantee, steps).epsilon_at(self.delta))
+        """Claimed ε for data sets ``steps`` apart."""
+        return None if self.guarantee is None else float(_across_steps(self.guarantee, steps).epsilon_at(self.delta))
 
 
 def claim_about(
@@ -37,7 +37,7 @@ def claim_about(
     delta: float | None,
     neighboring: Neighboring | None,
 ) -> Claim:
-    """Claim by the caller, by a search's plan or by an adapter, with its δ and its relation.
+    """Claim about one fit, by the caller, a plan or an adapter.
 
     Raises
     ------
@@ -46,14 +46,15 @@ def claim_about(
     PrivacyError
         If no relation is stated or given, or two different ones are.
     """
-    found = _planned(estimator, n_samples, public, delta) if stated is None else stated
+    found = _plan_or_run(estimator, n_samples, public, delta) if stated is None else stated
     guarantee = None if found is None else as_guarantee(found, "stated")
     if delta is None:
         delta = found.delta if isinstance(found, PrivacySpent) else _own_delta(guarantee)
-    return Claim(guarantee, float(delta), _relation(guarantee, neighboring))
+    return Claim(guarantee, float(delta), _claimed_relation(guarantee, neighboring))
 
 
-def _relation(guarantee: Guarantee | None, given: Neighboring | None) -> Neighboring:
+def _claimed_relation(guarantee: Guarantee | None, given: Neighboring | None) -> Neighboring:
+    """Neighbouring relation of a claim, or an error."""
     if given is None and guarantee is None:
         raise PrivacyError(
             "Found neither a stated guarantee nor neighboring=: which data sets are neighbours? Give "
@@ -69,7 +70,8 @@ def _relation(guarantee: Guarantee | None, given: Neighboring | None) -> Neighbo
     return given or guarantee.neighboring  # type: ignore[union-attr]  # one of them is there
 
 
-def _planned(estimator: Any, n_samples: int, public: bool, delta: float | None) -> PrivacySpent | Guarantee | None:
+def _plan_or_run(estimator: Any, n_samples: int, public: bool, delta: float | None) -> PrivacySpent | Guarantee | None:
+    """Guarantee that a search plans, or an adapter knows."""
     if callable(getattr(estimator, "privacy_cost", None)):  # a search
         planned: PrivacySpent = estimator.privacy_cost(n_samples, delta, public=public)
         return planned
@@ -80,6 +82,7 @@ def _planned(estimator: Any, n_samples: int, public: bool, delta: float | None) 
 
 
 def _own_delta(guarantee: Guarantee | None) -> float:
+    """δ of a claimed guarantee, 0 if it is pure."""
     if guarantee is None or guarantee.pure_epsilon is not None:
         return 0.0
     own = getattr(guarantee, "delta", None)
@@ -90,31 +93,41 @@ def _own_delta(guarantee: Guarantee | None) -> float:
     return float(own)
 
 
-def smallest(planned: Claim, spent: list[PrivacySpent], steps: int) -> float | None:
-    """The smallest ε of the plan and of all fitted models' statements, as each claim has to be true."""
-    values = [epsilon for claim in _all(planned, spent) if (epsilon := claim.epsilon(steps)) is not None]
+def smallest_stated_epsilon(planned: Claim, spent: list[PrivacySpent], steps: int) -> float | None:
+    """Smallest ε that plan and fitted models state.
+
+    Each claim has to be true.
+    """
+    values = [epsilon for claim in _all_claims(planned, spent) if (epsilon := claim.epsilon(steps)) is not None]
     return min(values) if values else None
 
 
 def stated_curve(planned: Claim, spent: list[PrivacySpent], steps: int) -> ClaimedCurve | None:
-    """Pairs (ε, δ) of the plan and of all fitted models' statements; None if nothing is stated."""
-    claims = [claim for claim in _all(planned, spent) if claim.guarantee is not None]
+    """Pairs (ε, δ) that plan and fitted models state.
+
+    None if nothing is stated.
+    """
+    claims = [claim for claim in _all_claims(planned, spent) if claim.guarantee is not None]
     if not claims:
         return None
     own = np.array([claim.epsilon(steps) for claim in claims])
     different = dict.fromkeys(claim.guarantee for claim in claims if claim.guarantee is not None)
-    curves = [_across(guarantee, steps)._trade_off for guarantee in different]
+    curves = [_across_steps(guarantee, steps)._trade_off for guarantee in different]
     return ClaimedCurve(
         np.concatenate([own, *(curve.epsilons for curve in curves)]),
         np.concatenate([np.full(len(own), planned.delta), *(curve.deltas for curve in curves)]),
     )
 
 
-def _across(guarantee: Guarantee, steps: int) -> Guarantee:
-    """Implied guarantee for data sets one or two steps apart; a record that is blanked twice is one that is changed."""
+def _across_steps(guarantee: Guarantee, steps: int) -> Guarantee:
+    """Guarantee for data sets one or two steps apart.
+
+    A record that is blanked twice is one that is changed.
+    """
     return guarantee if steps == 1 else as_replace_one(guarantee)
 
 
-def _all(planned: Claim, spent: list[PrivacySpent]) -> list[Claim]:
+def _all_claims(planned: Claim, spent: list[PrivacySpent]) -> list[Claim]:
+    """Claims of the plan and of all fitted models."""
     stated = [one.guarantee for one in spent if one.neighboring == planned.neighboring]
     return [planned, *(replace(planned, guarantee=guarantee) for guarantee in stated)]

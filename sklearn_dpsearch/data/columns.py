@@ -35,14 +35,20 @@ NO_NUMBERS = (
 
 
 class Given(NamedTuple):
-    """A column: values of shape (n_samples,), and the letter by which NumPy calls their kind; "T" is text."""
+    """Column of a table: its values, and the letter of their kind.
+
+    Shape (n_samples,); NumPy's letter, and "T" is text.
+    """
 
     values: NDArray[Any]
     kind: str
 
 
 def library_of(values: Any) -> str | None:
-    """Name of the library that a container is of; None for others, and for subclasses, which may do anything."""
+    """Name of the library of a container, None for unknown ones.
+
+    Also for subclasses, which may do anything.
+    """
     kind = type(values)
     name = kind.__module__.partition(".")[0]
     library = sys.modules.get(name)
@@ -58,7 +64,10 @@ def is_frame(values: Any) -> bool:
 
 
 def is_data_set(values: Any) -> bool:
-    """Return whether records are read one by one, or come as arrays by name: PyTorch's and skorch's data sets."""
+    """Return whether a container is PyTorch's or skorch's data set.
+
+    Records are read one by one, or come as arrays by name.
+    """
     torchs, skorchs = sys.modules.get("torch.utils.data"), sys.modules.get("skorch.helper")
     kinds = [] if torchs is None else [torchs.Dataset]
     kinds += [] if skorchs is None else [skorchs.SliceDataset, skorchs.SliceDict]
@@ -80,7 +89,7 @@ def names_of(X: Any) -> list[str] | None:
 
 
 def columns_of(X: Any, wanted: Sequence[str], exact: Collection[str] = ()) -> Mapping[str, Given]:
-    """The wanted columns.
+    """Columns of a table by name, each read by its declared type.
 
     Parameters
     ----------
@@ -98,14 +107,14 @@ def columns_of(X: Any, wanted: Sequence[str], exact: Collection[str] = ()) -> Ma
     """
     names = names_of(X)
     if names is None:
-        return dict(zip(wanted, map(_of_numpy, _of_array(X, wanted).T)))
+        return dict(zip(wanted, map(_read_numpy, _check_array(X, wanted).T)))
     if told := not_once(names, wanted):
         raise ValueError(told)
-    return {name: read_column(_column(X, names.index(name)), name in exact) for name in wanted}
+    return {name: read_column(_column_at(X, names.index(name)), name in exact) for name in wanted}
 
 
 def read_column(column: Any, exact: bool = False) -> Given:
-    """A column, or a series, in its form.
+    """Read a column, or a series, by its declared type.
 
     Raises
     ------
@@ -119,7 +128,9 @@ def read_column(column: Any, exact: bool = False) -> Given:
 
 
 def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
-    """A table as a data frame of pandas, with NumPy's types alone; one that has them already is not copied.
+    """Data frame of pandas with NumPy's types, of any table.
+
+    One that has them already is not copied.
 
     Raises
     ------
@@ -136,7 +147,7 @@ def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
         return X
     names = names_of(X) or []
     labels = X.columns if type(X) is pd.DataFrame else names
-    values = [read_column(_column(X, place), name in exact).values for place, name in enumerate(names)]
+    values = [read_column(_column_at(X, place), name in exact).values for place, name in enumerate(names)]
     index = X.index if type(X) is pd.DataFrame else None
     columns = {place: pd.Series(one, index, one.dtype, copy=False) for place, one in enumerate(values)}
     found = pd.DataFrame(columns, index, copy=False)
@@ -145,14 +156,19 @@ def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
 
 
 def columns_in(X: Any) -> list[Any]:
-    """All columns of a table; another container of NumPy, pandas or polars is one column, and others have none."""
+    """Columns of a table, unread.
+
+    Another container of NumPy, pandas or polars is one column, and others have none.
+    """
     if is_frame(X):
-        return [_column(X, place) for place in range(len(names_of(X) or ()))]
+        return [_column_at(X, place) for place in range(len(names_of(X) or ()))]
     return [X] if library_of(X) in ("numpy", "pandas", "polars") else []
 
 
 def array_of(X: Any, name: str = "X") -> NDArray[Any]:
-    """Numbers of a table, of an array, or of a list; entries of lists that are none are missing.
+    """Array of numbers of a table, an array, or a list.
+
+    Entries of lists that are none are missing.
 
     Raises
     ------
@@ -182,24 +198,29 @@ def array_of(X: Any, name: str = "X") -> NDArray[Any]:
 
 
 def typed(X: Any) -> Any:
-    """A table of any library as a data frame of pandas with NumPy's types; other containers as they are."""
+    """Data frame of any table; other containers as they are.
+
+    Of pandas, with NumPy's types.
+    """
     return frame_of(X) if is_frame(X) else X
 
 
 def refused(values: Any, name: str = "X") -> TypeError:
-    """Error for a container that is not known."""
+    """Error for an unknown kind of container."""
     kind = type(values)
     of_dask = kind.__module__.partition(".")[0] == "dask"
     partitions = f" Boosting and a subset search over it take partitions of Dask; {name}.compute() is needed here."
     return TypeError(f"Found {name} of type {kind.__name__}; {NEEDED}.{partitions * of_dask}")
 
 
-def _column(X: Any, place: int) -> Any:
+def _column_at(X: Any, place: int) -> Any:
+    """Column of a table at a place."""
     library = library_of(X)
     return X.iloc[:, place] if library == "pandas" else X.column(place) if library == "pyarrow" else X[:, place]
 
 
-def _of_array(X: Any, wanted: Sequence[str]) -> NDArray[Any]:
+def _check_array(X: Any, wanted: Sequence[str]) -> NDArray[Any]:
+    """Array of shape (n_samples, n_columns), or an error."""
     if library_of(X) not in ("numpy", "builtins"):
         raise refused(X)
     found = X if isinstance(X, np.ndarray) else objects_in(X, "X")
@@ -214,30 +235,33 @@ def _of_array(X: Any, wanted: Sequence[str]) -> NDArray[Any]:
 # --- one column -------------------------------------------------------------------------------------------------------
 
 
-def _of_numpy(column: Any, exact: bool = False) -> Given:
+def _read_numpy(column: Any, exact: bool = False) -> Given:
+    """Read a column of NumPy."""
     kind = column.dtype.kind
     return Given(column, "T" if kind in "UT" else kind)
 
 
-def _of_pandas(column: Any, exact: bool) -> Given:
+def _read_pandas(column: Any, exact: bool) -> Given:
+    """Read a column of pandas by its dtype."""
     dtype = column.dtype
     if type(column).__name__ != "Series":
         column = sys.modules["pandas"].Series(column)
     if isinstance(dtype, np.dtype):
-        return _of_numpy(column.to_numpy())
+        return _read_numpy(column.to_numpy())
     if type(dtype).__name__ == "ArrowDtype":
-        return _of_pyarrow(column.array.__arrow_array__(), exact)
+        return _read_pyarrow(column.array.__arrow_array__(), exact)
     kind = getattr(getattr(dtype, "categories", dtype), "dtype", dtype).kind
     if kind in NUMBERS and not (exact and kind != "f"):
         return Given(np.asarray(column.to_numpy(np.float64, na_value=np.nan)), kind)
     if kind == "M" and hasattr(dtype, "tz"):
         return Given(np.asarray(column.dt.tz_convert(None).to_numpy()), kind)
-    values = _objects_of(lambda: column.astype(object), lambda place: column.iloc[place], len(column))
+    values = _readable_objects(lambda: column.astype(object), lambda place: column.iloc[place], len(column))
     values[column.isna().to_numpy(bool)] = np.nan
     return Given(values, "T" if str(dtype).lower().startswith("str") else kind)
 
 
-def _of_polars(column: Any, exact: bool) -> Given:
+def _read_polars(column: Any, exact: bool) -> Given:
+    """Read a column of polars by its dtype."""
     dtype, name = column.dtype, str(column.dtype).partition("(")[0]
     whole = "i" if dtype.is_integer() else "b" if name == "Boolean" else ""
     if whole and exact:
@@ -252,7 +276,8 @@ def _of_polars(column: Any, exact: bool) -> Given:
     return Given(objects(column.to_list()), "T" if name in ("String", "Categorical", "Enum") else "O")
 
 
-def _of_pyarrow(column: Any, exact: bool) -> Given:
+def _read_pyarrow(column: Any, exact: bool) -> Given:
+    """Read a column of PyArrow by its type."""
     arrow, dtype = sys.modules["pyarrow"], column.type
     kinds = arrow.types
     inner = dtype.value_type if kinds.is_dictionary(dtype) else dtype
@@ -260,47 +285,51 @@ def _of_pyarrow(column: Any, exact: bool) -> Given:
     if inner is not dtype:
         column = column.cast(inner)
     if whole and exact:
-        return Given(_of_python(column), whole)
+        return Given(_arrow_objects(column), whole)
     if whole or kinds.is_floating(inner) or kinds.is_decimal(inner):
         column = column.cast("uint8") if whole == "b" else column
-        return Given(_to_numpy(column.cast("float64", safe=False)), whole or "f")
+        return Given(_arrow_to_numpy(column.cast("float64", safe=False)), whole or "f")
     if kinds.is_timestamp(inner) or kinds.is_date(inner):
         unit = inner.unit if kinds.is_timestamp(inner) else "s" if kinds.is_date32(inner) else "ms"
-        return Given(_to_numpy(column.cast(arrow.timestamp(unit))), "M")
+        return Given(_arrow_to_numpy(column.cast(arrow.timestamp(unit))), "M")
     text = kinds.is_string(inner) or kinds.is_large_string(inner) or kinds.is_string_view(inner)
-    return Given(_of_python(column), "T" if text else "O")
+    return Given(_arrow_objects(column), "T" if text else "O")
 
 
-def _of_python(column: Any) -> NDArray[np.object_]:
-    """Python's objects of PyArrow's values."""
-    return _objects_of(column.to_pylist, lambda place: column[place].as_py(), len(column))
+def _arrow_objects(column: Any) -> NDArray[np.object_]:
+    """Python's objects of a PyArrow column."""
+    return _readable_objects(column.to_pylist, lambda place: column[place].as_py(), len(column))
 
 
-def _objects_of(read: Callable[[], Any], read_one: Callable[[int], Any], n: int) -> NDArray[np.object_]:
-    """Python's objects; None for an entry that Python cannot hold: text that is no UTF-8, a duration of 10¹⁰ years."""
+def _readable_objects(read: Callable[[], Any], read_one: Callable[[int], Any], n: int) -> NDArray[np.object_]:
+    """Python's objects of a column, None for unreadable entries.
+
+    Text that is no UTF-8, a duration of 10¹⁰ years.
+    """
     try:
         return objects(read())
     except Exception:  # one record must not make an error
-        return objects([_or_none(read_one, place) for place in range(n)])
+        return objects([_none_if_unreadable(read_one, place) for place in range(n)])
 
 
-def _or_none(read_one: Callable[[int], Any], place: int) -> Any:
+def _none_if_unreadable(read_one: Callable[[int], Any], place: int) -> Any:
+    """Entry of a column, None if Python cannot hold it."""
     try:
         return read_one(place)
     except Exception:
         return None
 
 
-def _to_numpy(column: Any) -> NDArray[Any]:
-    """NumPy's array of an array, or of several that are one."""
+def _arrow_to_numpy(column: Any) -> NDArray[Any]:
+    """NumPy's array of a PyArrow column, or of its chunks."""
     chunks = column.chunks if hasattr(column, "chunks") else [column]
     found = [chunk.to_numpy(zero_copy_only=False) for chunk in chunks]
     return np.concatenate(found) if found else np.asarray(column.to_numpy())
 
 
 READERS: Mapping[str, Callable[[Any, bool], Given]] = {
-    "numpy": _of_numpy,
-    "pandas": _of_pandas,
-    "polars": _of_polars,
-    "pyarrow": _of_pyarrow,
+    "numpy": _read_numpy,
+    "pandas": _read_pandas,
+    "polars": _read_polars,
+    "pyarrow": _read_pyarrow,
 }

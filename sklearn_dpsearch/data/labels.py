@@ -29,7 +29,7 @@ PLAIN = {bool, int, float, str, type(None)}
 
 
 def positions(y: Any, classes: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
-    """Place of each label among the classes, −1 for others, shape (n,)."""
+    """Positions of labels among the classes, −1 for others, shape (n,)."""
     places = {label: place for place, label in enumerate(as_array(classes).tolist())}
     labels = column_of(as_array(y))
     found = [places_of(labels[start : start + BLOCK].tolist(), places, -1) for start in range(0, len(labels), BLOCK)]
@@ -37,12 +37,17 @@ def positions(y: Any, classes: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64
 
 
 def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.signedinteger]:
-    """Place of each label among the declared ones, −1 for others, as small integers: there is one for each record."""
+    """Codes of labels among declared classes, −1 for others.
+
+    As small integers: there is one for each record.
+    """
     return positions(y, classes).astype(np.min_scalar_type(-len(classes)))
 
 
 def classes_in(y: NDArray[Any], declared: Any) -> NDArray[Any]:
-    """Sorted classes: those that are declared, else those that occur, which are public then.
+    """Sorted classes, declared or those that occur.
+
+    Those that occur are public then.
 
     Raises
     ------
@@ -65,14 +70,19 @@ def classes_in(y: NDArray[Any], declared: Any) -> NDArray[Any]:
 
 
 def label_kind(y: Any) -> str:
-    """NumPy's letter for the declared type of labels; empty for lists, objects and containers of others."""
+    """NumPy's letter for the declared type of labels.
+
+    Empty for lists, objects and containers of others.
+    """
     if library_of(y) not in COLUMNS or is_frame(y) or getattr(y, "shape", None) == () or len(y) == 0:
         return ""
     return read_column(y).kind.replace("T", "U").replace("O", "")
 
 
 def check_kind(classes: Any, kind: str) -> None:
-    """Raise where the type of labels, which is public, excludes all declared classes.
+    """Raise where the type of labels excludes all classes.
+
+    It is public.
 
     Parameters
     ----------
@@ -91,7 +101,9 @@ def check_kind(classes: Any, kind: str) -> None:
 
 
 def class_weights(given: Any, classes: NDArray[Any] | None, *, zero: bool = True) -> NDArray[np.float64]:
-    """Weight of each class; without classes the weights are only checked.
+    """Weight of each class, from public constants.
+
+    Without classes the weights are only checked.
 
     Raises
     ------
@@ -116,12 +128,15 @@ def class_weights(given: Any, classes: NDArray[Any] | None, *, zero: bool = True
 
 
 def _is_weight(weight: object, zero: bool) -> bool:
+    """Return whether a value is a finite weight."""
     known = isinstance(weight, numbers.Real) and not isinstance(weight, bool)
     return known and 0 <= float(weight) < np.inf and (zero or float(weight) > 0)  # type: ignore[arg-type]
 
 
 def targets_in(y: Any, numeric: bool, fewest: int = 1) -> NDArray[Any]:
-    """Targets, shape (n_samples,): in double precision if they have to be numbers, where nan is a missing one.
+    """Targets for our models, checked, shape (n_samples,).
+
+    In double precision if they have to be numbers, where nan is a missing one.
 
     Parameters
     ----------
@@ -146,7 +161,9 @@ def targets_in(y: Any, numeric: bool, fewest: int = 1) -> NDArray[Any]:
 
 
 def numbers_of(y: NDArray[Any]) -> NDArray[np.float64]:
-    """Numbers in double precision; objects and texts are read one by one, and what is no number is missing.
+    """Targets as doubles, nan for what is no number.
+
+    Objects and texts are read one by one.
 
     Raises
     ------
@@ -162,7 +179,9 @@ def numbers_of(y: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def targets_like(y: Any, classes: Sequence[Any] | None, numeric: bool) -> Any:
-    """Targets for estimators of others, whose type follows from the container's, or from the classes.
+    """Targets for estimators of other libraries.
+
+    Their type follows from the container's, or from the classes.
 
     Parameters
     ----------
@@ -187,7 +206,9 @@ def targets_like(y: Any, classes: Sequence[Any] | None, numeric: bool) -> Any:
 
 
 def as_array(y: Any) -> NDArray[Any]:
-    """``y`` as an array whose form follows from its declared type; entries of lists are read one by one.
+    """Array of labels or targets, by their declared type.
+
+    Entries of lists are read one by one.
 
     Raises
     ------
@@ -213,7 +234,10 @@ def as_array(y: Any) -> NDArray[Any]:
 
 
 def label_of(value: Any) -> Any:
-    """A value of a list, of Python's types; several labels are a tuple, and one of them is that label."""
+    """Label of a list in Python's types.
+
+    Several labels are a tuple, and one of them is that label.
+    """
     try:
         if isinstance(value, (np.ndarray, np.generic)) or type(value).__module__ == "torch":
             value = value.tolist()
@@ -226,5 +250,5 @@ def label_of(value: Any) -> Any:
 
 
 def column_of(values: NDArray[Any]) -> NDArray[Any]:
-    """A table of one column as that column."""
+    """Column of a table with one column; others as they are."""
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

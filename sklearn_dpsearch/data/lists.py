@@ -31,25 +31,27 @@ def is_list(values: Any) -> bool:
 
 
 def objects(values: Sequence[Any]) -> NDArray[np.object_]:
-    """An array of the values as they are."""
+    """Array of Python objects, as they are."""
     return np.fromiter(values, dtype=object, count=len(values))  # which asks no value for its length
 
 
 def objects_in(values: Sequence[Any], name: str) -> NDArray[np.object_]:
-    """Array of the entries as they are. Where most rows hold single values, a list among those of another is missing.
+    """Array of the entries of nested lists.
+
+    Where most rows hold single values, a list among those of another is missing.
 
     Raises
     ------
     ValueError
         For rows of different lengths.
     """
-    nested = [_nested(value) for value in values]
-    shape = _shape(nested)
+    nested = [_nested_lists(value) for value in values]
+    shape = _nested_shape(nested)
     if shape is None:
         lengths = tuple({len(row) if isinstance(row, list) else -1 for row in nested})
-        usual = Counter(_shape(row) if isinstance(row, list) else () for row in nested).most_common(1)[0][0]
+        usual = Counter(_nested_shape(row) if isinstance(row, list) else () for row in nested).most_common(1)[0][0]
         if len(lengths) > 1 or usual != lengths:  # rows of several lengths, or not of single values
-            raise _unlike(name)
+            raise _ragged_error(name)
         nested = [[None if isinstance(one, list) else one for one in row] for row in nested]
         shape = len(nested), *lengths
     for _ in shape[1:]:
@@ -58,10 +60,10 @@ def objects_in(values: Sequence[Any], name: str) -> NDArray[np.object_]:
 
 
 def numbers_in(values: Sequence[Any], name: str) -> NDArray[np.float64]:
-    """Array in double precision; entries that are no numbers become nan."""
+    """Array of doubles from a list; nan for what is no number."""
     if values and all(isinstance(row, np.ndarray) and row.dtype.kind in "biuf" for row in values):
         if len({row.shape for row in values}) > 1:
-            raise _unlike(name)
+            raise _ragged_error(name)
         with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
             return np.stack([row.astype(np.float64) for row in values])  # what entry by entry gives, but fast
     found = objects_in(values, name)
@@ -69,7 +71,7 @@ def numbers_in(values: Sequence[Any], name: str) -> NDArray[np.float64]:
 
 
 def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str = "y") -> NDArray[Any]:
-    """Array of labels, one for each record.
+    """Array of labels from a list, one for each record.
 
     Its type follows from the classes alone. A label that is no class becomes one and the same label outside of them.
     Without classes the type follows from the set of labels, in which equal numbers are one: 1, 1.0 and True.
@@ -79,7 +81,7 @@ def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str 
     ValueError
         For several labels of a record.
     """
-    labels = [_alone(value) for value in values]
+    labels = [_python_scalar(value) for value in values]
     lists = [isinstance(label, (list, tuple, np.ndarray)) for label in labels]
     if lists and (any(lists) if classes is None else all(lists)):  # else a list is none of the classes
         raise ValueError(
@@ -87,14 +89,17 @@ def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str 
             "shape (n_samples, n_labels), is needed."
         )
     if classes is None:
-        return np.asarray([_plain(label) for label in labels])
-    known = [_alone(label) for label in classes]
-    places, kinds = {label: place for place, label in enumerate(known)}, np.asarray([*known, _outside(known)])
+        return np.asarray([_integer_if_whole(label) for label in labels])
+    known = [_python_scalar(label) for label in classes]
+    places, kinds = {label: place for place, label in enumerate(known)}, np.asarray([*known, _label_outside(known)])
     return kinds[places_of(labels, places, -1)]
 
 
-def _alone(value: Any) -> Any:
-    """Python's own form of a single value of NumPy or PyTorch; others as they are."""
+def _python_scalar(value: Any) -> Any:
+    """Python's own form of a NumPy or PyTorch scalar.
+
+    Others as they are.
+    """
     try:
         if type(value).__module__ == "torch":
             return value.detach().tolist()
@@ -103,45 +108,53 @@ def _alone(value: Any) -> Any:
         return None
 
 
-def _nested(value: Any, depth: int = 0) -> Any:
-    """A row as a list, and the rows in it; a single value in Python's own form."""
-    value = value.tolist() if isinstance(value, np.ndarray) else _alone(value)
+def _nested_lists(value: Any, depth: int = 0) -> Any:
+    """Nested lists of Python's scalars, of a row of a list."""
+    value = value.tolist() if isinstance(value, np.ndarray) else _python_scalar(value)
     if not isinstance(value, (list, tuple)):
         return value
-    return [_nested(one, depth + 1) for one in value] if depth < DEEPEST else None
+    return [_nested_lists(one, depth + 1) for one in value] if depth < DEEPEST else None
 
 
-def _shape(nested: list[Any]) -> tuple[int, ...] | None:
+def _nested_shape(nested: list[Any]) -> tuple[int, ...] | None:
     """Shape of nested lists; None if they differ in length."""
-    inner = {_shape(one) if isinstance(one, list) else () for one in nested} or {()}
+    inner = {_nested_shape(one) if isinstance(one, list) else () for one in nested} or {()}
     shape = inner.pop()
     return None if inner or shape is None else (len(nested), *shape)
 
 
-def _unlike(name: str) -> ValueError:
+def _ragged_error(name: str) -> ValueError:
+    """Error for rows of different lengths."""
     return ValueError(f"Found {name} whose entries differ in length; rows of one length are needed.")
 
 
 def places_of(values: Sequence[Any], places: dict[Any, int], unknown: int) -> NDArray[np.intp]:
-    """Place of each value, or of the number that it says; ``unknown`` for others, also if they cannot be looked up."""
+    """Position of each value in a dictionary, or of its number.
+
+    ``unknown`` for others, also if they cannot be looked up.
+    """
     try:
         found = np.fromiter(map(places.get, values, itertools.repeat(unknown)), np.intp, len(values))
     except Exception:  # not hashable, or not comparable
-        found = np.fromiter((_place(value, places, unknown) for value in values), np.intp, len(values))
+        found = np.fromiter((_place_or_unknown(value, places, unknown) for value in values), np.intp, len(values))
     for place in np.flatnonzero(found == unknown).tolist():
-        found[place] = _place(_in_other_form(values[place]), places, unknown)
+        found[place] = _place_or_unknown(_in_other_form(values[place]), places, unknown)
     return found
 
 
 def _in_other_form(value: Any) -> Any:
-    """Number that a text says, or text of a whole number: readers of CSV mix them, see ``said_by``."""
+    """Number that a text says, or text of a whole number.
+
+    Readers of CSV mix them, see ``said_by``.
+    """
     if isinstance(value, str):
         return said_by(value)
     whole = type(value) in (int, float) and abs(value) < LARGEST_WHOLE and value == int(value)
     return str(int(value)) if whole else value
 
 
-def _place(value: Any, places: dict[Any, int], unknown: int) -> int:
+def _place_or_unknown(value: Any, places: dict[Any, int], unknown: int) -> int:
+    """Position of one value, ``unknown`` if it cannot be looked up."""
     try:
         return places.get(value, unknown)
     except Exception:
@@ -149,17 +162,19 @@ def _place(value: Any, places: dict[Any, int], unknown: int) -> int:
 
 
 def number_of(value: Any) -> float:
-    """A number, also of text; nan for all else."""
+    """Number that a value or a text is; nan for others."""
     try:
         if isinstance(value, (complex, np.complexfloating, np.ndarray)):  # a warning would tell of the entry
             return math.nan
-        return float(FLAGS.get(value.strip().lower(), value) if isinstance(value, str) else _alone(value))
+        return float(FLAGS.get(value.strip().lower(), value) if isinstance(value, str) else _python_scalar(value))
     except Exception:  # any failure means no number: an error would reveal the entry
         return math.nan
 
 
 def said_by(text: str) -> Any:
-    """Flag or number that a text says, a whole one exactly; else the text.
+    """Flag or number that a text says, else the text.
+
+    A whole number exactly.
 
     Readers of CSV make text of some entries of a column, and numbers of others, if one entry is no number.
     """
@@ -172,13 +187,14 @@ def said_by(text: str) -> Any:
         return text
 
 
-def _plain(label: Any) -> Any:
+def _integer_if_whole(label: Any) -> Any:
+    """Integer for a whole float or a flag; others unchanged."""
     whole = isinstance(label, bool) or (isinstance(label, float) and label.is_integer())
     return int(label) if whole else label
 
 
-def _outside(known: list[Any]) -> Any:
-    """A label of the same kind that is no class."""
+def _label_outside(known: list[Any]) -> Any:
+    """Label of the same kind that is none of the classes."""
     others = itertools.count()
     if any(isinstance(label, str) for label in known):
         return next(text for text in map("no class {}".format, others) if text not in known)

@@ -18,7 +18,9 @@ NAMELESS = object()
 
 
 def persons_in(groups: Any, n_samples: int) -> PersonCodes:
-    """Code of each record's person, 0 … n_persons − 1; a record without one is of a person of its own.
+    """Code of the person of each record, from groups.
+
+    0 … n_persons − 1; a record without one is of a person of its own.
 
     Parameters
     ----------
@@ -39,7 +41,7 @@ def persons_in(groups: Any, n_samples: int) -> PersonCodes:
             f"({n_samples},). Give the column that names them."
         )
     missing = missing_among(values)
-    known = _equal(values[~missing])
+    known = _codes_of_equal(values[~missing])
     codes = np.empty(n_samples, np.int64)
     codes[~missing] = known
     codes[missing] = np.arange(missing.sum()) + number_of_persons(known)
@@ -52,7 +54,9 @@ def number_of_persons(persons: PersonCodes) -> int:
 
 
 def one_of_each(persons: PersonCodes, random_bytes: Callable[[int], bytes]) -> NDArray[np.intp]:
-    """Numbers, in order, of one record of each person, drawn uniformly among his records.
+    """Draw one record of each person, uniformly among his records.
+
+    Numbers, in order.
 
     Given the draws, a person has one record: what is differentially private in records is so in persons.
 
@@ -69,7 +73,10 @@ def one_of_each(persons: PersonCodes, random_bytes: Callable[[int], bytes]) -> N
 
 
 def missing_among(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which values are None, nan, NaT or pandas' NA, shape (n,)."""
+    """Mask of missing values: None, nan, NaT or NA.
+
+    Shape (n,).
+    """
     if values.dtype.kind == "O":
         return np.fromiter(map(_is_missing, values), np.bool_, len(values))
     found: NDArray[np.bool_] = values != values  # nan and NaT
@@ -77,7 +84,10 @@ def missing_among(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _is_missing(name: Any) -> bool:
-    """Return whether a value is None, or unequal to itself, as nan and NaT are, or neither, as pandas' NA is."""
+    """Return whether a value is None, nan, NaT or NA.
+
+    nan and NaT are unequal to themselves, and pandas' NA is neither equal nor unequal.
+    """
     if type(name) in (int, str):
         return False
     try:
@@ -87,30 +97,36 @@ def _is_missing(name: Any) -> bool:
 
 
 def name_of(value: Any) -> Any:
-    """Name of a person, which is the same for a whole number and for a text that says it."""
+    """Name of a person, equal for whole numbers and their text."""
     if isinstance(value, np.generic):
         return value.item()
     return said_by(value) if type(value) is str and WHOLE.fullmatch(value) else value
 
 
 def different_names(values: NDArray[Any]) -> list[Any]:
-    """Each name once; NAMELESS for all that cannot be looked up."""
+    """Different names of persons.
+
+    NAMELESS for all that cannot be looked up.
+    """
     codes: dict[Any, int] = {}
     for one in values.tolist():
-        _code(name_of(one), codes)
+        _code_of_name(name_of(one), codes)
     return list(codes)
 
 
-def _equal(values: NDArray[Any]) -> PersonCodes:
-    """Codes that are the same for equal values."""
+def _codes_of_equal(values: NDArray[Any]) -> PersonCodes:
+    """Codes that are equal for equal values."""
     if values.dtype.kind in "biufmM":
         return np.unique(values, return_inverse=True)[1].astype(np.int64, copy=False)
     codes: dict[Any, int] = {}
-    return np.fromiter((_code(name_of(one), codes) for one in values.tolist()), np.int64, len(values))
+    return np.fromiter((_code_of_name(name_of(one), codes) for one in values.tolist()), np.int64, len(values))
 
 
-def _code(name: Any, codes: dict[Any, int]) -> int:
-    """Code of a name. All names that cannot be looked up are one person, who is protected as a whole."""
+def _code_of_name(name: Any, codes: dict[Any, int]) -> int:
+    """Code of the name of a person.
+
+    All names that cannot be looked up are one person, who is protected as a whole.
+    """
     try:
         return codes.setdefault(name, len(codes))
     except Exception:  # no hash, or no comparison: an error would tell of the record

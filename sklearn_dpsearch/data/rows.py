@@ -20,7 +20,9 @@ def rows_of_frame(frame: Any, places: Numbers) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class ChosenRows:
-    """Rows of an array, which are copied only as they are read: a block, or a batch, at a time.
+    """Chosen rows of an array, copied only as they are read.
+
+    A block, or a batch, at a time.
 
     ``np.asarray`` copies all of the rows, so other code may treat the object as an array.
 
@@ -49,7 +51,7 @@ class ChosenRows:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the entries."""
+        """Type of the entries of the rows."""
         return self.data.dtype
 
     def __len__(self) -> int:
@@ -63,7 +65,10 @@ class ChosenRows:
         return np.array(self[:], dtype=dtype) if copy else np.asarray(self[:], dtype=dtype)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """All rows in blocks of at most ``size``, each with its places."""
+        """Yield the chosen rows in blocks, with their places.
+
+        Of at most ``size`` rows.
+        """
         for start in range(0, len(self), size):
             places = slice(start, min(start + size, len(self)))
             yield places, self[places]

@@ -42,13 +42,18 @@ BY_HAND = "by hand"
 
 
 def today() -> str:
-    """The day, by UTC. A time of day would reveal how long one fit took before the next began."""
+    """Date of today, by UTC.
+
+    A time of day would reveal how long one fit took before the next began.
+    """
     return datetime.now(UTC).date().isoformat()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Cost announced before a fit. Its end, its time and its result are not part of the entry.
+    """Entry of a ledger: the cost announced before a fit.
+
+    Its end, its time and its result are not part of the entry.
 
     Parameters
     ----------
@@ -84,16 +89,19 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """Name of the entry in tables."""
+        """Name of a ledger entry in tables."""
         return f"{self.name}: {self.label}" if self.label else self.name
 
     @property
     def is_declared(self) -> bool:
-        """True if the owner gave the guarantee in numbers, instead of a search or a statement."""
+        """True if the owner gave the guarantee in numbers.
+
+        Instead of a search or a statement.
+        """
         return self.name == BY_HAND and not self.assumptions and type(self.guarantee) in (PureDP, LaplaceDP)
 
     def written(self) -> str:
-        """JSON of the entry.
+        """Convert a ledger entry to JSON.
 
         Raises
         ------
@@ -105,7 +113,7 @@ class Entry:
 
 
 def read_entry(body: str) -> Entry:
-    """Read an entry from the text of ``written``."""
+    """Read a ledger entry from the text of ``written``."""
     plain: dict[str, Any] = json.loads(body)
     guarantee = _guarantee_of(json.dumps(plain["guarantee"], sort_keys=True))
     return Entry(**{**plain, "guarantee": guarantee, "assumptions": tuple(plain["assumptions"])})
@@ -113,13 +121,18 @@ def read_entry(body: str) -> Entry:
 
 @lru_cache(maxsize=KEPT)
 def _guarantee_of(text: str) -> Guarantee:
-    """Guarantee from JSON; equal guarantees are one object, which keeps its computed loss distribution."""
+    """Guarantee from JSON, one object for equal ones.
+
+    It keeps its computed loss distribution.
+    """
     return from_dict(json.loads(text))
 
 
 @lru_cache(maxsize=KEPT)
 def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarantee:
-    """The guarantee under the relation of a ledger; None accepts any relation.
+    """Guarantee under the relation of a ledger.
+
+    None accepts any relation.
 
     Raises
     ------
@@ -140,7 +153,9 @@ def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarante
 
 
 def check_unit(entry: Entry, unit: str) -> None:
-    """Raise if an entry says nothing about the unit of a ledger: a record, or a person.
+    """Raise if an entry does not cover the ledger's unit.
+
+    A record, or a person.
 
     Raises
     ------
@@ -160,8 +175,10 @@ def check_unit(entry: Entry, unit: str) -> None:
         )
 
 
-def in_unit(entry: Entry, unit: str) -> Entry:
-    """Entry in a ledger of another unit: a person's guarantee covers a record of his that is replaced.
+def entry_in_unit(entry: Entry, unit: str) -> Entry:
+    """Ledger entry, converted to the ledger's unit.
+
+    A person's guarantee covers a record of his that is replaced.
 
     A record that is blanked leaves the person's other records, so blanking all of them is no bound for it. But both
     sets of records are two steps apart, from the one to none and from none to the other.
@@ -174,48 +191,63 @@ def in_unit(entry: Entry, unit: str) -> Entry:
 # --- several entries --------------------------------------------------------------------------------------------------
 
 
-def relation_of(entries: Sequence[Entry], fixed: Neighboring | None) -> Neighboring | None:
-    """The relation of a ledger: its own, or that of its first entry; beside zero_out add_remove means zero_out."""
+def ledger_relation(entries: Sequence[Entry], fixed: Neighboring | None) -> Neighboring | None:
+    """Neighbouring relation of a ledger, its own or of its entries.
+
+    That of its first entry; beside zero_out add_remove means zero_out.
+    """
     if fixed or not entries:
         return fixed
     relations = [entry.guarantee.neighboring for entry in entries]
     return "zero_out" if relations[0] == "add_remove" and "zero_out" in relations else relations[0]
 
 
-def total_of(entries: Sequence[Entry], relation: Neighboring | None) -> Guarantee:
-    """The guarantee of all entries together."""
+def total_guarantee(entries: Sequence[Entry], relation: Neighboring | None) -> Guarantee:
+    """Guarantee of all ledger entries together."""
     if not entries:
         return PureDP(epsilon=0.0, neighboring=relation or "add_remove")
     return compose(*(stated_under(entry.guarantee, relation) for entry in entries))
 
 
-def epsilon_of(entries: Sequence[Entry], relation: Neighboring | None, delta: float) -> float:
-    """ε of all entries at δ; if all are pure, at most the sum of their ε as written."""
-    total = total_of(entries, relation)
+def total_epsilon(entries: Sequence[Entry], relation: Neighboring | None, delta: float) -> float:
+    """ε of all ledger entries together at δ.
+
+    If all are pure, at most the sum of their ε as written.
+    """
+    total = total_guarantee(entries, relation)
     found, pure = float(total.epsilon_at(delta)), total.pure_epsilon
     if pure is None or not math.isfinite(pure):
         return found
-    exact = sum((_stated(entry, relation) for entry in entries), Fraction(0))
+    exact = sum((_exact_pure_epsilon(entry, relation) for entry in entries), Fraction(0))
     nearest = float(exact)  # or the next double, if no decimal number of at least this sum is read as it
     return min(found, nearest if as_written(nearest) >= exact else math.nextafter(nearest, math.inf))
 
 
-def _stated(entry: Entry, relation: Neighboring | None) -> Fraction:
-    """ε of a pure entry: the decimal number if its owner declared it, the exact double if it was computed."""
+def _exact_pure_epsilon(entry: Entry, relation: Neighboring | None) -> Fraction:
+    """Exact ε of a pure entry, as a fraction.
+
+    The decimal number if its owner declared it, the exact double if it was computed.
+    """
     pure = stated_under(entry.guarantee, relation).pure_epsilon
     assert pure is not None
     return as_written(pure) if entry.is_declared and entry.guarantee.pure_epsilon == pure else Fraction(pure)
 
 
 def as_written(number: float) -> Fraction:
-    """The decimal number that the owner wrote: 0.1 is one tenth, and not the slightly larger double."""
+    """Decimal number that an owner wrote, as a fraction.
+
+    0.1 is one tenth, and not the slightly larger double.
+    """
     text = repr(float(number))
     digits = text.partition("e")[0].replace(".", "").lstrip("0")
     return Fraction(text) if len(digits) <= DIGITS else Fraction(number)
 
 
-def left(spent: Guarantee, epsilon: float, delta: float) -> float:
-    """ε at ``delta`` of the largest Gaussian mechanism that still fits into the budget; of a pure one if δ is 0."""
+def epsilon_left(spent: Guarantee, epsilon: float, delta: float) -> float:
+    """Largest ε at δ that still fits into a budget.
+
+    Of a Gaussian mechanism; of a pure one if δ is 0.
+    """
     if math.isinf(epsilon):
         return math.inf
 

@@ -26,7 +26,9 @@ _OPEN: list[Ledger] = []
 
 
 def enter_block(ledger: Ledger) -> None:
-    """Open a block: from here on fits count in this ledger.
+    """Open a block in which fits count in a ledger.
+
+    ``with ledger:``.
 
     Raises
     ------
@@ -44,19 +46,21 @@ def enter_block(ledger: Ledger) -> None:
 
 
 def leave_block(ledger: Ledger) -> None:
-    """Close a block."""
+    """Close a ledger's block."""
     _OPEN.remove(ledger)
     _MINE.set(_MINE.get()[:-1])
 
 
 def own_block() -> Ledger | None:
-    """The ledger of the block that this thread itself is in."""
+    """Ledger of the block that this thread itself is in."""
     mine = _MINE.get()
     return mine[-1] if mine else None
 
 
 def ledger_here() -> Ledger | None:
-    """The ledger of the surrounding block, or None.
+    """Ledger in which a fit counts here, or None.
+
+    That of the surrounding block.
 
     Raises
     ------
@@ -77,10 +81,16 @@ def ledger_here() -> Ledger | None:
 
 
 def counted() -> AbstractContextManager[None]:
-    """Enter nothing for the work inside, whose records are public or made up."""
+    """Count no fit inside in any ledger.
+
+    Its records are public or made up.
+    """
     return flagged(_COUNTED)
 
 
 def is_counted() -> bool:
-    """Return whether this work uses no private records, or is part of a search, whose entry covers it."""
+    """Return whether fits here need no ledger entry.
+
+    They use no private records, or are part of a search, whose entry covers them.
+    """
     return _COUNTED.get() or is_private()

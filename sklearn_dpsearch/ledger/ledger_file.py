@@ -33,7 +33,7 @@ LOCK = ".lock"
 
 @dataclass(frozen=True)
 class Pages:
-    """Content of a ledger's file.
+    """Content of a ledger's file: header, lines and digests.
 
     Parameters
     ----------
@@ -65,49 +65,56 @@ class Pages:
 
 
 def read(path: Path) -> Pages:
-    """Read the current pages; no lock is needed, because lines are only added.
+    """Read a ledger's file; no lock is needed.
+
+    Lines are only added.
 
     Raises
     ------
     PrivacyError
         If there is no ledger, or one that is damaged.
     """
-    with _said(path, "read"):
+    with _translate_os_errors(path, "read"):
         found = path.read_bytes()
     return parse(found, path)
 
 
 def parse(found: bytes, path: Path) -> Pages:
-    """Pages from the bytes of a file."""
+    """Parse the bytes of a ledger's file, checking each digest."""
     *lines, tail = found.split(b"\n")
     bodies, digests = list[bytes](), [""]
     for number, line in enumerate((*lines, tail), start=1):
-        body = _body(line, digests[-1])
+        body = _body_if_unchanged(line, digests[-1])
         if body is None and number <= len(lines):
-            raise _damaged(path, number)
+            raise _damaged_error(path, number)
         if body is not None:
             bodies.append(body)
             digests.append(_digest(body, digests[-1]))
     if not bodies:
-        raise _damaged(path, 1)
+        raise _damaged_error(path, 1)
     open_end = len(bodies) > len(lines)
     end = len(found) if open_end else len(found) - len(tail)
     entered = tuple(one.decode() for one in bodies[1:])
-    return Pages(_header(bodies[0], path), entered, tuple(digests[1:]), end, open_end)
+    return Pages(_read_header(bodies[0], path), entered, tuple(digests[1:]), end, open_end)
 
 
-def _body(line: bytes, before: str) -> bytes | None:
-    """Body of a line without its digest; None if the line or one before it was changed."""
+def _body_if_unchanged(line: bytes, before: str) -> bytes | None:
+    """Body of a line without its digest, None if changed.
+
+    The line, or one before it.
+    """
     inside, mark, digest = line.rpartition(MARK)
     body = inside + b"}"
     return body if mark and digest == f'{_digest(body, before)}"}}'.encode() else None
 
 
 def _digest(body: bytes, before: str) -> str:
+    """Digest of a line and of all lines before."""
     return hashlib.sha256(before.encode() + body).hexdigest()
 
 
-def _header(body: bytes, path: Path) -> dict[str, Any]:
+def _read_header(body: bytes, path: Path) -> dict[str, Any]:
+    """Header of a ledger, if its version is known."""
     header: dict[str, Any] = json.loads(body)
     if header.get("ledger") != VERSION:
         raise PrivacyError(
@@ -117,7 +124,8 @@ def _header(body: bytes, path: Path) -> dict[str, Any]:
     return header
 
 
-def _damaged(path: Path, number: int) -> PrivacyError:
+def _damaged_error(path: Path, number: int) -> PrivacyError:
+    """Error for a ledger with a changed line."""
     return PrivacyError(
         f"Found {str(path)!r}, of which line {number} is not as it was written: changed, moved, behind a line that was "
         "taken out, or of another kind of file. A ledger as it was written is needed, because what a lost entry spent "
@@ -131,9 +139,9 @@ def _damaged(path: Path, number: int) -> PrivacyError:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Exclude all other writers of this ledger, in any process."""
+    """Exclude all other writers of a ledger, in any process."""
     lock = filelock.FileLock(f"{path}{LOCK}", timeout=PATIENCE)
-    with _said(path, "lock"):
+    with _translate_os_errors(path, "lock"):
         os.stat(path.parent)  # a new folder would begin a new ledger, and the old entries be forgotten
         lock.acquire()
     try:
@@ -143,21 +151,26 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def begin(path: Path, header: dict[str, Any]) -> None:
-    """Create a file with a header, as a whole or not at all. Call under the lock."""
-    with _said(path, "begin"):
-        replace_through(path, _line(json.dumps({"ledger": VERSION, **header}), ""), mode=0o666)
+    """Create a ledger's file with a header, or not at all.
+
+    Call under the lock.
+    """
+    with _translate_os_errors(path, "begin"):
+        replace_through(path, _line_with_digest(json.dumps({"ledger": VERSION, **header}), ""), mode=0o666)
 
 
 def add(path: Path, pages: Pages, body: str) -> Pages:
-    """Add a line to these pages, and return them when the line is on the disk. Read and call under one lock.
+    """Add a line to a ledger's file, durably.
+
+    The pages are returned when the line is on the disk. Read and call under one lock.
 
     Raises
     ------
     PrivacyError
         If writing fails; the file is unchanged, or has the line, which then counts.
     """
-    line = b"\n" * pages.open_end + _line(body, pages.digest)
-    with _said(path, "write"):
+    line = b"\n" * pages.open_end + _line_with_digest(body, pages.digest)
+    with _translate_os_errors(path, "write"):
         sync_folder(path.parent)  # the file's name has to outlast a power cut too, also if another process began it
         with path.open("r+b", buffering=0) as file:
             descriptor = file.fileno()
@@ -175,13 +188,14 @@ def add(path: Path, pages: Pages, body: str) -> Pages:
     return Pages(pages.header, (*pages.bodies, body), digests, pages.end + len(line))
 
 
-def _line(body: str, before: str) -> bytes:
+def _line_with_digest(body: str, before: str) -> bytes:
+    """Bytes of a line with its digest."""
     plain = body.encode()
     return plain[:-1] + MARK + _digest(plain, before).encode() + b'"}\n'
 
 
 def _write_through(descriptor: int, line: bytes) -> None:
-    """Write all bytes, and wait until they are on the disk."""
+    """Write bytes to a file, and wait for the disk."""
     rest = memoryview(line)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
@@ -189,7 +203,10 @@ def _write_through(descriptor: int, line: bytes) -> None:
 
 
 def _refuse_second_name(descriptor: int, path: Path) -> None:
-    """Raise for a file with several names, as each name would have its own lock."""
+    """Raise for a ledger's file with several names.
+
+    Each name would have its own lock.
+    """
     if os.fstat(descriptor).st_nlink > 1:
         raise PrivacyError(
             f"Found {str(path)!r} under several names (hard links), under each of which processes would lock out only "
@@ -204,8 +221,8 @@ NEEDED = (
 
 
 @contextlib.contextmanager
-def _said(path: Path, doing: str) -> Iterator[None]:
-    """Translate errors of the operating system into errors of the ledger."""
+def _translate_os_errors(path: Path, doing: str) -> Iterator[None]:
+    """Translate errors of the operating system into errors of ledgers."""
     try:
         yield
         return

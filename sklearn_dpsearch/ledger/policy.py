@@ -17,23 +17,24 @@ from .entry import BY_HAND, Entry
 Policy = Mapping[str, Any]
 
 
-def _number(value: Any) -> bool:
+def _is_nonnegative(value: Any) -> bool:
+    """Return whether a value is a number of at least 0."""
     return type(value) in (int, float) and value >= 0.0
 
 
 #: Rule ↦ predicate of its values, and their description.
 RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "epsilon": (lambda value: _number(value) and value > 0, "a number above 0"),
-    "delta": (lambda value: _number(value) and value <= 1, "a number from 0 to 1"),
+    "epsilon": (lambda value: _is_nonnegative(value) and value > 0, "a number above 0"),
+    "delta": (lambda value: _is_nonnegative(value) and value <= 1, "a number from 0 to 1"),
     "neighboring": (lambda value: value in NEIGHBORING, f"one of {', '.join(NEIGHBORING)}"),
     "unit": (lambda value: value in ("record", "person"), '"record" or "person"'),
-    "advantage": (lambda value: _number(value) and value <= 1, "a number from 0 to 1"),
+    "advantage": (lambda value: _is_nonnegative(value) and value <= 1, "a number from 0 to 1"),
     "tuning": (lambda value: value == "included", '"included"'),
 }
 
 
 def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Rules of a file.
+    """Read the rules of an organisation's policy from a file.
 
     Raises
     ------
@@ -53,33 +54,40 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def budget_under(policy: Policy, **given: Any) -> dict[str, Any]:
-    """``epsilon``, ``delta`` and ``neighboring`` of a new ledger: as given, within the rules, or those of the rules."""
+    """Budget and relation of a new ledger, under a policy.
+
+    As given, within the rules, or those of the rules.
+    """
     for name, value in given.items():
         rule, one_kind = policy.get(name, value), name == "neighboring"
         if value is not None and (value != rule if one_kind else value > rule):
             remedy = f"No {'other' if one_kind else 'more'} is allowed."
-            raise PrivacyError(_refused(f"{name} = {value!r} for a new ledger", policy, name, remedy))
+            raise PrivacyError(_refusal(f"{name} = {value!r} for a new ledger", policy, name, remedy))
     return {name: policy.get(name) if value is None else value for name, value in given.items()}
 
 
 def check_entry(policy: Policy, entry: Entry) -> None:
-    """Raise if an entry breaks a rule by what it is."""
+    """Raise if a ledger entry breaks a rule of the policy."""
     if policy.get("tuning") == "included" and entry.name == BY_HAND:
         found = f"{entry.title}, which was entered by hand"
         remedy = "Nothing says whether its tuning is in its cost. Fit a search with ledger=, whose cost includes it."
-        raise PrivacyError(_refused(found, policy, "tuning", remedy))
+        raise PrivacyError(_refusal(found, policy, "tuning", remedy))
     if policy.get("unit") == "person" and entry.unit != "person":
         found = f"{entry.title}, whose guarantee is for a {entry.unit}"
         remedy = "Fit with groups=, or enter spent.for_group(k) where no person has more than k records."
-        raise PrivacyError(_refused(found, policy, "unit", remedy))
+        raise PrivacyError(_refusal(found, policy, "unit", remedy))
 
 
 def check_risk(policy: Policy, entry: Entry, total: Guarantee) -> None:
-    """Raise if the total with an entry gives attacks more than the policy allows; ε is the budget's business."""
+    """Raise if the total exceeds the policy's advantage of attacks.
+
+    ε is the budget's business.
+    """
     if "advantage" in policy and (found := total.advantage()) > policy["advantage"]:
         told = f"an advantage of {up(found)} in total with {entry.title}"
-        raise BudgetExceededError(_refused(told, policy, "advantage", "Spend less."))
+        raise BudgetExceededError(_refusal(told, policy, "advantage", "Spend less."))
 
 
-def _refused(found: str, policy: Policy, rule: str, remedy: str) -> str:
+def _refusal(found: str, policy: Policy, rule: str, remedy: str) -> str:
+    """Text of an error that names the broken rule."""
     return f"Found {found}; the ledger's policy has {rule} = {policy[rule]!r}. {remedy} No record was used."

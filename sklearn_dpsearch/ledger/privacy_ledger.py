@@ -21,14 +21,14 @@ from .entry import (
     BY_HAND,
     Entry,
     check_unit,
-    epsilon_of,
-    in_unit,
-    left,
+    entry_in_unit,
+    epsilon_left,
+    ledger_relation,
     read_entry,
-    relation_of,
     stated_under,
     today,
-    total_of,
+    total_epsilon,
+    total_guarantee,
 )
 from .ledger_context import enter_block, leave_block
 from .policy import Policy, budget_under, check_entry, check_risk, read_policy
@@ -48,7 +48,9 @@ CARRIED_OVER = "Entries under {} neighbours are stated under {}: the number of r
 
 
 class PrivacyLedger:
-    """Ledger of the privacy cost on one data set, in a file: across fits, processes and crashes.
+    """Ledger of the privacy cost on one data set, in a file.
+
+    Across fits, processes and crashes.
 
     A search enters its cost before it uses the first record, and waits until the entry is on the disk. If the total of
     all entries would exceed the budget, the search raises ``BudgetExceededError`` instead. An entry stays spent, even
@@ -110,7 +112,7 @@ class PrivacyLedger:
         neighboring: Neighboring | None = None,
         policy: str | os.PathLike[str] | None = None,
     ) -> None:
-        _check(epsilon, delta, neighboring)
+        _check_parameters(epsilon, delta, neighboring)
         self.path = os.path.realpath(os.path.expanduser(path))
         self._file, self._label = Path(self.path), ""
         rules = None if policy is None else read_policy(policy)
@@ -141,7 +143,10 @@ class PrivacyLedger:
 
     @property
     def neighboring(self) -> Neighboring | None:
-        """The relation given when the ledger was begun; None for that of the first entry."""
+        """Relation given when the ledger was begun.
+
+        None for that of the first entry.
+        """
         return cast(Neighboring | None, self._begun["neighboring"])
 
     @property
@@ -150,7 +155,10 @@ class PrivacyLedger:
         return cast(Policy | None, self._begun.get("policy"))
 
     def _pages(self) -> ledger_file.Pages:
-        """Content of the file now, which includes all that was read before."""
+        """Current content of the ledger's file.
+
+        It includes all that was read before.
+        """
         number, digest = self._seen[0]  # before it is read: another thread may enter something meanwhile
         found = ledger_file.read(self._file)
         if found.digests[number : number + 1] != (digest,):
@@ -159,17 +167,18 @@ class PrivacyLedger:
                 f"entries, and not the {number} that were there before. All are needed, as their cost stays spent. Put "
                 "the file back as it was; or open it anew, PrivacyLedger(path), and enter the missing ones by hand."
             )
-        self._note(found)
+        self._remember_pages(found)
         return found
 
-    def _note(self, found: ledger_file.Pages) -> None:
-        """Remember how many entries were read or written here, and the digest of the last."""
+    def _remember_pages(self, found: ledger_file.Pages) -> None:
+        """Remember how many entries were seen, and the last digest."""
         if len(found.bodies) > self._seen[0][0]:
             self._seen[0] = len(found.bodies), found.digest
 
     def _new_header(
         self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None, policy: Policy | None
     ) -> dict[str, Any]:
+        """Header of a new ledger's file."""
         if epsilon is None or delta is None:
             raise PrivacyError(
                 f"Found no ledger {self.path!r}, epsilon={epsilon} and delta={delta}; the budget is needed to begin "
@@ -187,7 +196,7 @@ class PrivacyLedger:
         }
 
     def _check_same(self, **given: Any) -> None:
-        """An existing ledger has one budget."""
+        """Raise if the ledger was begun with another budget."""
         wrong = [name for name, value in given.items() if value is not None and value != getattr(self, name)]
         if wrong:
             found = ", ".join(f"{name}={given[name]!r}" for name in wrong)
@@ -217,8 +226,8 @@ class PrivacyLedger:
         PrivacySpent
             At the ledger's δ; its components are the entries. Its statement has the budget and what is left.
         """
-        entries, unit = self._counted()
-        relation = relation_of(entries, self.neighboring)
+        entries, unit = self._counted_entries()
+        relation = ledger_relation(entries, self.neighboring)
         stated = dict.fromkeys(text for entry in entries for text in entry.assumptions)
         assumptions = [*stated, COMPLETE, PARTS, SETTLED]
         if unit == "record" and any(entry.unit != unit for entry in entries):
@@ -227,7 +236,7 @@ class PrivacyLedger:
             assumptions.append(CARRIED_OVER.format(" and ".join(others), relation))
         parts = [Component(name=one.title, guarantee=stated_under(one.guarantee, relation)) for one in entries]
         return PrivacySpent(
-            guarantee=total_of(entries, relation),
+            guarantee=total_guarantee(entries, relation),
             delta=self.delta,
             components=tuple(parts),
             assumptions=tuple(assumptions),
@@ -246,17 +255,16 @@ class PrivacyLedger:
         float
             Slightly rounded down; 0 if the budget is spent, infinite if the budget is infinite.
         """
-        entries, _ = self._counted()
-        return left(total_of(entries, relation_of(entries, self.neighboring)), self.epsilon, self.delta)
+        return epsilon_left(self.spent().guarantee, self.epsilon, self.delta)
 
-    def _unit(self, entries: Sequence[Entry]) -> str:
+    def _ledger_unit(self, entries: Sequence[Entry]) -> str:
         """Unit of the ledger: that of its first entry."""
         return str(self._begun["unit"] or (entries[0].unit if entries else "record"))
 
-    def _counted(self) -> tuple[tuple[Entry, ...], str]:
-        """Entries as they count, and the unit of the ledger."""
-        unit = self._unit(entries := self.entries())
-        return tuple(in_unit(entry, unit) for entry in entries), unit
+    def _counted_entries(self) -> tuple[tuple[Entry, ...], str]:
+        """Entries in the ledger's unit, and that unit."""
+        unit = self._ledger_unit(entries := self.entries())
+        return tuple(entry_in_unit(entry, unit) for entry in entries), unit
 
     # --- entering -------------------------------------------------------------------------------------------------
 
@@ -275,14 +283,20 @@ class PrivacyLedger:
         BudgetExceededError
             If the total would be more than the budget. Nothing is entered then.
         """
-        self._add(BY_HAND, guarantee, label)
+        self._add_entry(BY_HAND, guarantee, label)
 
     def _spend_fit(self, name: str, spent: PrivacySpent, entry: str | None = None) -> None:
-        """Enter a fit before its first use of a record; a fit resumed after a crash has its entry already."""
-        self._add(name, spent, **({} if entry is None else {"id": entry}))
+        """Enter a fit before its first use of a record.
 
-    def _add(self, name: str, spent: Guarantee | PrivacySpent, label: str = "", **stated: Any) -> None:
-        """Check the budget and write an entry, as one step for all processes. An existing entry stays."""
+        A fit resumed after a crash has its entry already.
+        """
+        self._add_entry(name, spent, **({} if entry is None else {"id": entry}))
+
+    def _add_entry(self, name: str, spent: Guarantee | PrivacySpent, label: str = "", **stated: Any) -> None:
+        """Check the budget and write an entry, in one step.
+
+        For all processes. An existing entry stays.
+        """
         if isinstance(spent, PrivacySpent):
             stated |= {"delta": spent.delta, "assumptions": tuple(spent.assumptions), "unit": spent.unit}
         check_kind("label", label, str, "text, e.g. label='baseline',")
@@ -294,24 +308,27 @@ class PrivacyLedger:
             entries = tuple(map(read_entry, found.bodies))
             if all(one.id != entry.id for one in entries):
                 self._check(entries, entry)
-                self._note(ledger_file.add(self._file, found, entry.written()))
+                self._remember_pages(ledger_file.add(self._file, found, entry.written()))
 
     def _check(self, entries: Sequence[Entry], more: Entry) -> None:
-        """Raise if one more entry would exceed the budget, or cannot be stated under the ledger's relation."""
-        policy, unit = self.policy or {}, self._unit([*entries, more])
+        """Raise if one more entry would exceed the budget.
+
+        Or cannot be stated under the ledger's relation.
+        """
+        policy, unit = self.policy or {}, self._ledger_unit([*entries, more])
         check_entry(policy, more)
         check_unit(more, unit)
-        entries, more = [in_unit(entry, unit) for entry in entries], in_unit(more, unit)
+        entries, more = [entry_in_unit(entry, unit) for entry in entries], entry_in_unit(more, unit)
         both = [*entries, more]
-        relation = relation_of(both, self.neighboring)
+        relation = ledger_relation(both, self.neighboring)
         stated_under(more.guarantee, relation)
-        check_risk(policy, more, total_of(both, relation))
+        check_risk(policy, more, total_guarantee(both, relation))
         if math.isinf(self.epsilon):
             return
-        total = epsilon_of(both, relation, self.delta)
+        total = total_epsilon(both, relation, self.delta)
         if total <= self.epsilon:
             return
-        alone, before = (epsilon_of(part, relation, self.delta) for part in ([more], entries))
+        alone, before = (total_epsilon(part, relation, self.delta) for part in ([more], entries))
         raise BudgetExceededError(
             f"Found {more.title}, which costs ε = {up(alone)} alone and ε = {up(total)} together with what was spent "
             f"before (ε = {up(before)}), all at δ = {self.delta:g}; at most ε = {self.epsilon:g} in total is allowed "
@@ -365,8 +382,8 @@ class PrivacyLedger:
         return self.spent()._repr_html_()
 
 
-def _check(epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> None:
-    """Raise for a budget that is none."""
+def _check_parameters(epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> None:
+    """Raise for an impossible budget or relation."""
     if epsilon is not None:
         require(plain_number("epsilon", epsilon) > 0, "a budget epsilon > 0", epsilon=epsilon)
     if delta is not None:

@@ -33,7 +33,9 @@ KINDS = {
 
 
 class CurvePoints(NamedTuple):
-    """Values of a column and the numbers that encode them, for one curve of a linear model.
+    """Points of a curve: values of a column and their encoding.
+
+    For one curve of a linear model.
 
     ``weights`` says how much each value counts in the mean effect. Values without an order are objects.
     """
@@ -46,7 +48,9 @@ class CurvePoints(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ColumnShape:
-    """Effects of the values of a column in an additive model, less their mean over the public range or list.
+    """Effects of the values of a column in an additive model.
+
+    Less their mean over the public range or list.
 
     Parameters
     ----------
@@ -64,12 +68,12 @@ class ColumnShape:
 
     @property
     def of_list(self) -> bool:
-        """Values without an order, as those of a list."""
+        """True for values without an order, as of a list."""
         return bool(self.values.dtype == object)
 
 
 def shape_of(points: CurvePoints, coefficients: Array, noise: Array | None) -> ColumnShape:
-    """ColumnShape from the coefficients of a column's outputs.
+    """Effects of a column from the coefficients of its outputs.
 
     Parameters
     ----------
@@ -87,7 +91,9 @@ def shape_of(points: CurvePoints, coefficients: Array, noise: Array | None) -> C
 
 
 class Unit(NamedTuple):
-    """Unit of one output: value × ``half`` + ``middle`` is the value in the column's own unit.
+    """Unit of one output of the encoder, and its place in a range.
+
+    value × ``half`` + ``middle`` is the value in the column's own unit.
 
     ``beside`` tells outputs for a part of a range (a bin, a month) from the value itself.
     """
@@ -100,7 +106,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Detail:
-    """Outputs of an encoder beside the values themselves.
+    """Options of the encoder: indicators of missing values, and bins.
 
     Parameters
     ----------
@@ -116,7 +122,7 @@ class Detail:
 
 @dataclass(frozen=True)
 class Column(ABC):
-    """One column of a table."""
+    """Base class of columns of a schema."""
 
     #: Names of what values of this column may be that the schema does not describe.
     ways_to_misfit: ClassVar[tuple[str, ...]]
@@ -127,14 +133,14 @@ class Column(ABC):
 
     @abstractmethod
     def encoded(self, values: NDArray[Any], detail: Detail) -> Array:
-        """Numbers of shape (n_samples, number of outputs)."""
+        """Encode values as numbers of shape (n_samples, n_outputs)."""
 
     @abstractmethod
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
-        """The outputs, in order."""
+        """Yield the outputs of the column, in order."""
 
     def squared_norm(self, detail: Detail) -> float:
-        """The largest sum of squares of a record's outputs."""
+        """Largest sum of squares of a record's outputs."""
         return 1.0
 
     @abstractmethod
@@ -143,28 +149,40 @@ class Column(ABC):
 
     @abstractmethod
     def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
-        """0 for each value that fits the schema, else 1 + its place in ``ways_to_misfit``, shape (n,)."""
+        """Code of how each value misfits the schema, shape (n,).
+
+        0 if it fits, else 1 + its place in ``ways_to_misfit``.
+        """
 
     @abstractmethod
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
-        """Values that the schema allows, shape (n,)."""
+        """Make up values that the schema allows, shape (n,)."""
 
     @abstractmethod
     def curves(self, name: str, detail: Detail) -> Iterator[CurvePoints]:
-        """Values for the curves of a linear model, by the schema alone."""
+        """Yield the points of the curves of a linear model.
+
+        By the schema alone.
+        """
 
     @abstractmethod
     def stated(self) -> Any:
-        """Entry as the user wrote it."""
+        """Entry of the schema as the user wrote it."""
 
     @abstractmethod
     def described(self, bins: int = 0, most: int | None = None) -> str:
-        """The column in words; with a number of bins, and with at most this many listed values."""
+        """Column of the schema in words.
+
+        With a number of bins, and with at most this many listed values.
+        """
 
 
 @dataclass(frozen=True)
 class OneHot(Column):
-    """One output for each of several places; the last place is for values that have no other."""
+    """Column with one output for each of several places.
+
+    The last place is for values that have no other.
+    """
 
     lowest = 0.0
 
@@ -174,11 +192,14 @@ class OneHot(Column):
 
     @abstractmethod
     def places(self, values: NDArray[Any]) -> NDArray[np.intp]:
-        """Place of each value, shape (n,): a function of the value alone, whatever others are there."""
+        """Place of each value, shape (n,).
+
+        A function of the value alone, whatever others are there.
+        """
 
     @property
     def n_places(self) -> int:
-        """Number of places."""
+        """Number of one-hot places."""
         return len(self.labels())
 
     def encoded(self, values: NDArray[Any], detail: Detail) -> Array:
@@ -190,12 +211,13 @@ class OneHot(Column):
         yield CurvePoints(name, objects(labels), np.eye(len(labels)), counted.astype(float))
 
     def _width(self, detail: Detail) -> int:
+        """Number of outputs, without the last place if not wanted."""
         return self.n_places - (not detail.indicators)
 
 
 @dataclass(frozen=True)
 class Choice(OneHot):
-    """One of several values, one-hot encoded."""
+    """Column with a list of values, one-hot encoded."""
 
     values: tuple[Hashable, ...]
 
@@ -240,7 +262,9 @@ class Choice(OneHot):
 
 @dataclass(frozen=True)
 class Hashed(OneHot):
-    """Any values, put into buckets by a public hash. Equal numbers share a bucket, and different values may.
+    """Column of any values, put into buckets by a public hash.
+
+    Equal numbers share a bucket, and different values may.
 
     Parameters
     ----------
@@ -281,30 +305,42 @@ class Hashed(OneHot):
         return f"any value, in {self.buckets} buckets"
 
     def _bucket(self, value: Any, known: dict[bytes, int]) -> int:
-        """Bucket of a value; ``known`` spares hashing a text twice. Equal values may have different texts."""
+        """Bucket of a value, the last one if it is missing.
+
+        ``known`` spares hashing a text twice. Equal values may have different texts.
+        """
         try:
             if value is None or value != value:
                 return self.buckets
             text = str.encode(value if isinstance(value, str) else _text_of(value))
             if text not in known:
-                known[text] = self._hashed(text.decode())
+                known[text] = self._bucket_of_text(text.decode())
             return known[text]
         except Exception:  # pandas' missing value, or no text at all
             return self.buckets
 
-    def _hashed(self, text: str) -> int:
-        """The bucket of a text; numbers have one text, because one entry of text makes text of a column."""
+    def _bucket_of_text(self, text: str) -> int:
+        """Bucket of a text by a public hash.
+
+        Numbers have one text, because one entry of text makes text of a column.
+        """
         return int.from_bytes(hashlib.blake2b(_text_of(text).encode(), digest_size=8).digest(), "big") % self.buckets
 
 
 def _text_of(value: Any) -> str:
-    """Text of a value, which is the same for equal numbers, and for a number in text."""
+    """Text of a value, equal for equal numbers.
+
+    And for a number in text.
+    """
     number = number_of(value)
     return str(value) if math.isnan(number) else repr(number + 0.0)  # -0.0 becomes 0.0
 
 
 def looks_like_ends(values: Sequence[Any]) -> bool:
-    """Return whether two listed values look like the ends of a range: dates, or numbers that are no neighbours."""
+    """Return whether two listed values look like ends of a range.
+
+    Dates, or numbers that are no neighbours.
+    """
     if len(values) != 2:
         return False
     if all(isinstance(value, (date, np.datetime64)) for value in values):
@@ -325,4 +361,5 @@ def _is_missing(value: Any) -> bool:
 
 
 def said_of(kind: str) -> str:
+    """Words for a kind of values, by NumPy's letter."""
     return KINDS.get(kind, "something else")

@@ -29,7 +29,10 @@ WITHIN = np.append(np.arange(8) / 8, 1.0 - 1e-9)
 
 
 class DatePart(NamedTuple):
-    """One-hot outputs of a part of a date: how many, the number of the first, and days since 1970 to places."""
+    """Part of a date with one-hot outputs, such as its month.
+
+    How many, the number of the first, and days since 1970 to places.
+    """
 
     name: str
     size: int
@@ -38,16 +41,21 @@ class DatePart(NamedTuple):
 
 
 def _month(days: Array) -> NDArray[np.int64]:
+    """Month of days since 1970, 0 is January."""
     months: NDArray[np.int64] = np.floor(days).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
     return months % 12
 
 
 def _weekday(days: Array) -> NDArray[np.int64]:
-    """Monday is 0; 1970-01-01 was a Thursday."""
+    """Weekday of days since 1970, 0 is Monday.
+
+    1970-01-01 was a Thursday.
+    """
     return (np.floor(days).astype(np.int64) + 3) % 7
 
 
 def _hour(days: Array) -> NDArray[np.int64]:
+    """Hour of days since 1970."""
     return np.minimum(np.floor((days - np.floor(days)) * 24 + 1e-9), 23).astype(np.int64)
 
 
@@ -57,7 +65,9 @@ HOUR = DatePart("hour", 24, 0, _hour)
 
 @dataclass(frozen=True)
 class Range(Column):
-    """Values between two ends, which become -1 and 1. Values outside are clipped, missing ones become 0.
+    """Column of values between two ends, which become -1 and 1.
+
+    Values outside are clipped, missing ones become 0.
 
     Parameters
     ----------
@@ -75,30 +85,30 @@ class Range(Column):
 
     @abstractmethod
     def numbers(self, values: Any) -> Array:
-        """The values as numbers; nan for other values."""
+        """Values of the column as numbers; nan for others."""
 
     def auto_edges(self) -> Array:
         """Inner edges of the bins for "auto"."""
         return replace(self, bins=AUTO_BINS).edges(Detail())
 
     def warped(self, numbers: Array) -> Array:
-        """The numbers on the scale of equal spacing."""
+        """Numbers on the scale of equal spacing, linear or logarithmic."""
         return np.sign(numbers) * np.log1p(np.abs(numbers)) if self.scale == LOG else numbers
 
     def unwarped(self, numbers: Array) -> Array:
-        """The inverse of ``warped``."""
+        """Numbers back from the scale of ``warped``."""
         return np.sign(numbers) * np.expm1(np.abs(numbers)) if self.scale == LOG else numbers
 
     def parts(self) -> Sequence[DatePart]:
-        """Further one-hot outputs of a range with bins."""
+        """Parts of a date with one-hot outputs of their own."""
         return ()
 
     def values_of(self, numbers: Array) -> NDArray[Any]:
-        """The inverse of ``numbers``, for numbers inside of the range."""
+        """Values of numbers inside of the range: inverse of ``numbers``."""
         return numbers
 
     def encoded(self, values: NDArray[Any], detail: Detail) -> Array:
-        return self._rows(self.numbers(values), detail)
+        return self._encode_numbers(self.numbers(values), detail)
 
     ways_to_misfit = (MISSING, BELOW, ABOVE)
     mean_square, lowest = 1.0 / 3.0, -1.0
@@ -107,17 +117,20 @@ class Range(Column):
         found, (lower, upper) = self.numbers(values), self.ends()
         return np.select([np.isnan(found), found < lower, found > upper], [1, 2, 3], 0)
 
-    def _rows(self, found: Array, detail: Detail) -> Array:
-        """Outputs of numbers; nan is missing."""
+    def _encode_numbers(self, found: Array, detail: Detail) -> Array:
+        """Outputs of numbers, nan for missing ones."""
         missing = np.isnan(found)
-        unit = self._unit("")
+        unit = self._value_unit("")
         with np.errstate(over="ignore"):  # overflow is far outside the range, and is clipped
             inside = np.where(missing, 0.0, np.clip((self.warped(found) - unit.middle) / unit.half, -1.0, 1.0))
-        columns = [inside[:, np.newaxis], *self._spread(inside * unit.half + unit.middle, missing, detail)]
+        columns = [inside[:, np.newaxis], *self._one_hot_outputs(inside * unit.half + unit.middle, missing, detail)]
         return np.hstack([*columns, missing[:, np.newaxis]] if detail.indicators else columns)
 
-    def _spread(self, warped: Array, missing: NDArray[np.bool_], detail: Detail) -> Iterator[Array]:
-        """One-hot outputs of numbers inside the range; all zero where a number is missing."""
+    def _one_hot_outputs(self, warped: Array, missing: NDArray[np.bool_], detail: Detail) -> Iterator[Array]:
+        """One-hot outputs of bins and date parts.
+
+        All zero where a number is missing.
+        """
         edges = self.edges(detail)
         if len(edges):
             places = np.searchsorted(self.warped(edges), warped, side="right")
@@ -126,7 +139,10 @@ class Range(Column):
                 yield np.eye(part.size)[part.place(self.unwarped(warped))] * ~missing[:, np.newaxis]
 
     def edges(self, detail: Detail) -> Array:
-        """Inner edges of the bins, in the column's own numbers; none without bins."""
+        """Inner edges of the bins, none without bins.
+
+        In the column's own numbers.
+        """
         bins = detail.bins if self.bins == ENCODER else self.bins
         if bins is None:
             return np.empty(0)
@@ -138,7 +154,7 @@ class Range(Column):
         return self.unwarped(np.linspace(lower, upper, int(bins) + 1)[1:-1])
 
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
-        yield self._unit(name)
+        yield self._value_unit(name)
         edges = self.edges(detail)
         if len(edges):
             ends = [self.lower, *map(self.said, edges), self.upper]
@@ -151,13 +167,16 @@ class Range(Column):
             yield Unit(f"{name}_{MISSING}")
 
     def curves(self, name: str, detail: Detail) -> Iterator[CurvePoints]:
-        """One curve of the value with its bins, and one for each part of a date."""
+        """Yield the curve of the value, and of each date part.
+
+        The value comes with its bins.
+        """
         edges, (lower, upper) = self.edges(detail), self.ends()
         ends = self.warped(np.array([lower, *edges, upper]))
         inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * WITHIN
         inside[-1, -1] = ends[-1]
         numbers = self.unwarped(inside.ravel())
-        rows = self._rows(numbers, detail)
+        rows = self._encode_numbers(numbers, detail)
         width, first = rows.shape[1], len(edges) + 2
         rows[:, first:] = 0.0
         yield CurvePoints(name, self.values_of(numbers), rows, np.repeat(np.diff(ends), len(WITHIN)))
@@ -172,7 +191,7 @@ class Range(Column):
         return 1.0 + (1.0 + len(self.parts()) if len(self.edges(detail)) else 0.0)
 
     def said(self, edge: float) -> str:
-        """An edge as part of a name."""
+        """Text of an edge, as part of the name of a bin."""
         return f"{edge:.6g}"
 
     def stated(self) -> Any:
@@ -186,10 +205,10 @@ class Range(Column):
     noun: ClassVar[str]
 
     def described(self, bins: int = 0, most: int | None = None) -> str:
-        options = [*self._options(), *([f"{bins} bins"] if bins else [])]
+        options = [*self._options_in_words(), *([f"{bins} bins"] if bins else [])]
         return ", ".join([f"{self.noun} from {self.lower} to {self.upper}", *options])
 
-    def _options(self) -> list[str]:
+    def _options_in_words(self) -> list[str]:
         """Scale and bins that the schema states, in words."""
         scale = ["on a logarithmic scale"] if self.scale == LOG else []
         if isinstance(self.bins, tuple):
@@ -197,22 +216,26 @@ class Range(Column):
         return [*scale, "without bins"] if self.bins is None else scale
 
     def ends(self) -> Array:
-        """Both ends as numbers."""
+        """Both ends of the range as numbers."""
         return self.numbers(np.array([self.lower, self.upper], dtype=object))
 
-    def _unit(self, name: str) -> Unit:
+    def _value_unit(self, name: str) -> Unit:
+        """Unit of the output for the value itself."""
         lower, upper = (float(end) for end in self.warped(self.ends()))
         return Unit(name, lower / 2 + upper / 2, upper / 2 - lower / 2)
 
 
 @dataclass(frozen=True)
 class NumberRange(Range):
-    """Numbers."""
+    """Column of numbers between two ends."""
 
     noun = "number"
 
     def auto_edges(self) -> Array:
-        """Edges of 16 bins; of fewer whole numbers each has its own bin, and two or fewer need none."""
+        """Edges of 16 bins, or of one for each whole number.
+
+        Two or fewer whole numbers need none.
+        """
         count = self.upper - self.lower + 1
         if self.of_whole_numbers and count <= AUTO_BINS:
             return np.arange(self.lower + 0.5, self.upper) if count > 2 else np.empty(0)
@@ -220,7 +243,10 @@ class NumberRange(Range):
 
     @property
     def of_whole_numbers(self) -> bool:
-        """True if both ends are whole, so that all values are taken for whole numbers."""
+        """True if both ends are whole numbers.
+
+        All values are then taken for whole numbers.
+        """
         return isinstance(self.lower, numbers.Integral) and isinstance(self.upper, numbers.Integral)
 
     def numbers(self, values: Any) -> Array:
@@ -245,14 +271,17 @@ class NumberRange(Range):
 
 @dataclass(frozen=True)
 class DateRange(Range):
-    """Dates, with or without a time of day; those with a time zone are taken in UTC."""
+    """Column of dates between two ends, with or without time.
+
+    Those with a time zone are taken in UTC.
+    """
 
     noun = "date"
 
     def numbers(self, values: Any) -> Array:
         if values.dtype.kind == "M":
-            return _days(values)
-        return _days(np.array([_instant(value) for value in values], dtype="datetime64[us]"))
+            return _days_since_1970(values)
+        return _days_since_1970(np.array([_as_instant(value) for value in values], dtype="datetime64[us]"))
 
     def values_of(self, numbers: Array) -> NDArray[Any]:
         return np.asarray((numbers * DAY).astype("datetime64[us]"))
@@ -265,7 +294,10 @@ class DateRange(Range):
             )
 
     def parts(self) -> Sequence[DatePart]:
-        """Month and weekday if the range is long enough, and hour if it has a time of day."""
+        """Month, weekday and hour of dates, as far as useful.
+
+        Month and weekday if the range is long enough, and hour if it has a time of day.
+        """
         lower, upper = self.ends()
         timed = any(isinstance(end, datetime) for end in (self.lower, self.upper))
         long_enough = (upper - lower >= SPAN_OF_MONTHS, upper - lower >= SPAN_OF_WEEKDAYS, timed)
@@ -275,16 +307,16 @@ class DateRange(Range):
         return str(np.datetime64(math.floor(edge), "D"))
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
-        unit = self._unit("")
+        unit = self._value_unit("")
         days = unit.middle + unit.half * rng.uniform(-1.0, 1.0, n)
         return np.asarray(np.floor(days * DAY).astype("datetime64[us]"))
 
 
-def _instant(value: Any) -> np.datetime64:
-    """A date in NumPy's type; "not a time" for any other value."""
+def _as_instant(value: Any) -> np.datetime64:
+    """Date in NumPy's type; NaT for any other value."""
     try:
         if isinstance(value, (str, bytes)):
-            value = _read(value.decode() if isinstance(value, bytes) else value)
+            value = _parse_with_offset(value.decode() if isinstance(value, bytes) else value)
         if isinstance(value, datetime) and value.tzinfo is not None:
             value = value.astimezone(UTC).replace(tzinfo=None)
         return np.datetime64(value, "us")
@@ -292,12 +324,16 @@ def _instant(value: Any) -> np.datetime64:
         return np.datetime64("NaT", "us")
 
 
-def _read(text: str) -> datetime | str:
-    """Read a time with an offset, of which NumPy would warn; leave other text to NumPy."""
+def _parse_with_offset(text: str) -> datetime | str:
+    """Parse a time with an offset; other text stays.
+
+    NumPy would warn of the offset.
+    """
     time = re.split("[T ]", text.strip(), maxsplit=1)[1:]
     return datetime.fromisoformat(text.strip().upper()) if time and re.search("[zZ+-]", time[0]) else text
 
 
-def _days(values: Any) -> Array:
+def _days_since_1970(values: Any) -> Array:
+    """Days since 1970 of instants, nan for NaT."""
     micros = values.astype("datetime64[us]")
     return np.where(np.isnat(micros), np.nan, micros.astype(np.int64) / DAY)

@@ -24,7 +24,9 @@ MOST_SHOWN = 6
 
 
 class Schema(Mapping[str, Any]):
-    """Columns by name: a range of numbers or dates as a tuple, or all values as a list. All of it is public knowledge.
+    """Public knowledge about the columns of a table.
+
+    By name: a range of numbers or dates as a tuple, or all values as a list.
 
     Parameters
     ----------
@@ -64,7 +66,7 @@ class Schema(Mapping[str, Any]):
 
     @staticmethod
     def of(given: Schema | Mapping[str, Any]) -> Schema:
-        """Schema as it is given, or one of the given columns."""
+        """Return a schema, built from a mapping if need be."""
         return given if isinstance(given, Schema) else Schema(given)
 
     def __getitem__(self, name: str) -> Any:
@@ -80,7 +82,7 @@ class Schema(Mapping[str, Any]):
         return "\n  ".join([f"Schema of {len(self)} column{'s' * (len(self) > 1)}", *self.described()])
 
     def described(self, bins: Mapping[str, int] | None = None, most: int | None = None) -> list[str]:
-        """One line for each column, as it was understood.
+        """Lines that describe each column as it was understood.
 
         Parameters
         ----------
@@ -101,7 +103,7 @@ class Schema(Mapping[str, Any]):
     def without(self, *names: str) -> Self:
         """Schema without some columns, such as the target."""
         for name in names:
-            self._of(name)
+            self._column_named(name)
         return self.only(*(name for name in self.columns if name not in names))
 
     def only(self, *names: str) -> Self:
@@ -109,11 +111,11 @@ class Schema(Mapping[str, Any]):
         if not names:
             raise ValueError("Found no column that is left of the schema; at least one is needed.")
         part = object.__new__(type(self))
-        part.columns = MappingProxyType({name: self._of(name) for name in names})
+        part.columns = MappingProxyType({name: self._column_named(name) for name in names})
         return part
 
     def read_columns(self, X: Any) -> Mapping[str, Given]:
-        """Columns of a table.
+        """Read the columns of a table that the schema names.
 
         Raises
         ------
@@ -127,22 +129,25 @@ class Schema(Mapping[str, Any]):
         return found
 
     def classes(self, name: str) -> list[Any]:
-        """All values of a column, for ``classes=`` of a classifier."""
-        column = self._of(name)
+        """Values of a column, for ``classes=`` of a classifier."""
+        column = self._column_named(name)
         if not isinstance(column, Choice):
             raise ValueError(f"Found the range {self[name]!r} for column {name!r}; a list of values has classes.")
         return list(column.values)
 
     def bounds(self, name: str) -> tuple[Any, Any]:
-        """The ends of a column, for ``bounds_y=`` of a regressor."""
-        column = self._of(name)
+        """Ends of a column, for ``bounds_y=`` of a regressor."""
+        column = self._column_named(name)
         if not isinstance(column, Range):
             raise ValueError(f"Found the values {self[name]!r} for column {name!r}; a range has bounds.")
         return column.lower, column.upper
 
     def to_yaml(self, path: str | Path | None = None) -> str:
-        """YAML of the schema, to be edited or kept; written to ``path`` if given. Needs PyYAML."""
-        entries = {name: _plain(column) for name, column in self.columns.items()}
+        """Convert the schema to YAML, to be edited or kept.
+
+        Written to ``path`` if given. Needs PyYAML.
+        """
+        entries = {name: _yaml_entry(column) for name, column in self.columns.items()}
         text: str = _yaml().safe_dump(entries, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
@@ -150,14 +155,19 @@ class Schema(Mapping[str, Any]):
 
     @classmethod
     def from_yaml(cls, source: str | Path) -> Self:
-        """A schema from a file of ``to_yaml``, or from its text if that has more than one line. Needs PyYAML."""
+        """Read a schema from a file of YAML, or its text.
+
+        The text needs more than one line. Needs PyYAML.
+        """
         text = source if isinstance(source, str) and "\n" in source else Path(source).read_text(encoding="utf-8")
         found = _yaml().safe_load(text)
         return cls(found)
 
     @classmethod
     def from_json(cls, source: str | Path) -> Self:
-        """A schema from a file of JSON, or from its text: ``{"age": {"lower": 18, "upper": 90}, "job": ["clerk"]}``.
+        """Read a schema from a file of JSON, or its text.
+
+        ``{"age": {"lower": 18, "upper": 90}, "job": ["clerk"]}``.
 
         Ends that are text, such as "2024-05-31", are dates.
         """
@@ -165,7 +175,7 @@ class Schema(Mapping[str, Any]):
         return cls(json.loads(text))
 
     def facts_of(self, target: str | None, *, numeric: bool) -> dict[str, Any]:
-        """Facts that the schema states about a target.
+        """Facts about a target: its classes or its bounds.
 
         Parameters
         ----------
@@ -193,29 +203,35 @@ class Schema(Mapping[str, Any]):
             )
         return {"bounds_y": self.bounds(target)} if numeric else {"classes": self.classes(target)}
 
-    def _of(self, name: str) -> Column:
+    def _column_named(self, name: str) -> Column:
+        """Column of the schema by name, or an error."""
         if name not in self.columns:
             raise KeyError(f"Found no column {name!r} in the schema of {list(self)}.{did_you_mean(name, list(self))}")
         return self.columns[name]
 
 
-def _plain(column: Column) -> Any:
-    """Entry of a column in YAML's types: numbers and dates of Python; YAML has no tuples."""
+def _yaml_entry(column: Column) -> Any:
+    """Entry of a column in YAML's types.
+
+    Numbers and dates of Python; YAML has no tuples.
+    """
     stated = column.stated()
-    return _of_python(dict(zip(("lower", "upper"), stated)) if isinstance(stated, tuple) else stated)
+    return _python_types(dict(zip(("lower", "upper"), stated)) if isinstance(stated, tuple) else stated)
 
 
-def _of_python(value: Any) -> Any:
+def _python_types(value: Any) -> Any:
+    """Entry with Python's types in place of NumPy's."""
     if isinstance(value, list):
-        return [_of_python(one) for one in value]
+        return [_python_types(one) for one in value]
     if isinstance(value, dict):
-        return {name: _of_python(one) for name, one in value.items()}
+        return {name: _python_types(one) for name, one in value.items()}
     if isinstance(value, np.datetime64):
         return value.astype("datetime64[us]").item()
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _yaml() -> Any:
+    """Module of PyYAML, or an error with the remedy."""
     try:
         import yaml
     except ImportError as error:
@@ -239,20 +255,20 @@ def column_of(name: str, stated: Any) -> Column:
     if isinstance(stated, tuple) and len(stated) == 2:
         stated = {"lower": stated[0], "upper": stated[1]}
     if isinstance(stated, Mapping) and set(stated) == {"buckets"}:
-        return _hashed(name, stated["buckets"])
+        return _hashed_column(name, stated["buckets"])
     if isinstance(stated, Mapping) and set(stated) == {"values"} and isinstance(stated["values"], list):
-        return _all_different(name, stated["values"])
+        return _choice_of_values(name, stated["values"])
     if isinstance(stated, Mapping) and {"lower", "upper"} <= set(stated) <= {"lower", "upper", "bins", "scale"}:
         options = dict(stated)
-        ends = tuple(_end(options.pop(name)) for name in ("lower", "upper"))
+        ends = tuple(_range_end(options.pop(name)) for name in ("lower", "upper"))
         for kind, are in ((NumberRange, _is_number), (DateRange, _is_date)):
             if all(are(end) for end in ends):
-                return _with_bins(name, _in_order(name, _range(name, kind, ends, options)), options)
+                return _range_with_bins(name, _check_order(name, _scaled_range(name, kind, ends, options)), options)
         stated = ends
     if isinstance(stated, list) and looks_like_ends(stated):
-        raise ValueError(_two_readings(name, *stated))
+        raise ValueError(_ambiguous_list(name, *stated))
     if isinstance(stated, list) and stated:
-        return _all_different(name, stated)
+        return _choice_of_values(name, stated)
     raise ValueError(
         f"Found {stated!r} for column {name!r} of the schema. A tuple of two numbers or two dates (the smallest and "
         "the largest), a list of all values, or a dictionary is needed: {'lower': 0, 'upper': 9, 'bins': [2, 5], "
@@ -260,7 +276,8 @@ def column_of(name: str, stated: Any) -> Column:
     )
 
 
-def _two_readings(name: str, first: Any, second: Any) -> str:
+def _ambiguous_list(name: str, first: Any, second: Any) -> str:
+    """Text of an error for a list that may be a range."""
     lower, upper = sorted([first, second], key=str if _is_date(first) else float)
     return (
         f"Found the list [{first}, {second}] for column {name!r} of the schema, which says that {first} and {second} "
@@ -276,7 +293,8 @@ def stated_edges(column: Column) -> list[float]:
     return [float(edge) for edge in column.edges(Detail())]
 
 
-def _range(name: str, kind: type[Range], ends: tuple[Any, Any], options: Mapping[str, Any]) -> Range:
+def _scaled_range(name: str, kind: type[Range], ends: tuple[Any, Any], options: Mapping[str, Any]) -> Range:
+    """Range with the scale of its entry."""
     scale = options.get("scale", LINEAR)
     if scale not in (LINEAR, LOG) or (scale == LOG and kind is not NumberRange):
         raise ValueError(
@@ -285,7 +303,8 @@ def _range(name: str, kind: type[Range], ends: tuple[Any, Any], options: Mapping
     return kind(*ends, scale=scale)
 
 
-def _with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Range:
+def _range_with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Range:
+    """Range with the bins of its entry, checked."""
     if "bins" not in options:
         return column
     bins = options["bins"]
@@ -307,7 +326,8 @@ def is_number_of_bins(bins: Any) -> bool:
     return isinstance(bins, numbers.Integral) and not isinstance(bins, bool) and int(bins) >= 2
 
 
-def _hashed(name: str, buckets: Any) -> Hashed:
+def _hashed_column(name: str, buckets: Any) -> Hashed:
+    """Column of hashed values from its number of buckets."""
     if not is_number_of_bins(buckets):
         raise ValueError(
             f"Found buckets={buckets!r} for column {name!r} of the schema; a whole number from 2 is needed."
@@ -315,8 +335,9 @@ def _hashed(name: str, buckets: Any) -> Hashed:
     return Hashed(int(buckets))
 
 
-def _in_order(name: str, column: Range) -> Range:
-    unit = column._unit(name)
+def _check_order(name: str, column: Range) -> Range:
+    """Range whose ends are finite and in order, or an error."""
+    unit = column._value_unit(name)
     if not (math.isfinite(unit.middle) and unit.half > 0):
         raise ValueError(
             f"Found ({column.lower}, {column.upper}) for column {name!r} of the schema: the smallest value and then "
@@ -325,7 +346,8 @@ def _in_order(name: str, column: Range) -> Range:
     return column
 
 
-def _all_different(name: str, values: list[Any]) -> Choice:
+def _choice_of_values(name: str, values: list[Any]) -> Choice:
+    """Column with a list of different values, or an error."""
     bad = [value for value in values if not isinstance(value, Hashable) or value is None or value != value]
     if bad or len(set(values)) < len(values):
         raise ValueError(
@@ -335,8 +357,11 @@ def _all_different(name: str, values: list[Any]) -> Choice:
     return Choice(tuple(values))
 
 
-def _end(given: Any) -> Any:
-    """An end of a range; one that is text is a date, as JSON has none."""
+def _range_end(given: Any) -> Any:
+    """End of a range; text is a date.
+
+    JSON has no dates.
+    """
     if not isinstance(given, str):
         return given
     try:

@@ -43,14 +43,15 @@ def schema_of(public_sample: Any, *, max_values: int = 50) -> Schema:
     if names is None:
         raise TypeError(f"Found {type(public_sample).__name__}; a data frame, which names its columns, is needed.")
     columns = columns_of(public_sample, names)
-    return Schema({name: _drafted(name, given.values, max_values) for name, given in columns.items()})
+    return Schema({name: _draft_column(name, given.values, max_values) for name, given in columns.items()})
 
 
-def _drafted(name: str, values: NDArray[Any], max_values: int) -> Any:
+def _draft_column(name: str, values: NDArray[Any], max_values: int) -> Any:
+    """Entry of a schema drafted from public values."""
     if values.dtype.kind == "M":
-        return _date_range(name, values)
+        return _draft_date_range(name, values)
     if values.dtype.kind in "iuf":
-        return _number_range(name, values)
+        return _draft_number_range(name, values)
     found = sorted({value for value in values.tolist() if value is not None and value == value}, key=str)
     if not 0 < len(found) <= max_values:
         raise ValueError(
@@ -60,8 +61,9 @@ def _drafted(name: str, values: NDArray[Any], max_values: int) -> Any:
     return found
 
 
-def _number_range(name: str, values: NDArray[Any]) -> Any:
-    found = _finite(name, NumberRange(0, 1).numbers(values))
+def _draft_number_range(name: str, values: NDArray[Any]) -> Any:
+    """Range of numbers, rounded outwards, or few listed values."""
+    found = _finite_values(name, NumberRange(0, 1).numbers(values))
     different = np.unique(found)
     few = [int(value) if float(value).is_integer() else float(value) for value in different[: FEW_NUMBERS + 1]]
     if len(few) <= FEW_NUMBERS and not looks_like_ends(few):
@@ -71,13 +73,15 @@ def _number_range(name: str, values: NDArray[Any]) -> Any:
     return tuple(int(end) if float(end).is_integer() else float(f"{end:.12g}") for end in ends)
 
 
-def _date_range(name: str, values: NDArray[Any]) -> Any:
-    days = _finite(name, DateRange(np.datetime64(0, "D"), np.datetime64(1, "D")).numbers(values))
+def _draft_date_range(name: str, values: NDArray[Any]) -> Any:
+    """Range of dates, rounded outwards."""
+    days = _finite_values(name, DateRange(np.datetime64(0, "D"), np.datetime64(1, "D")).numbers(values))
     first, last = np.datetime64(math.floor(days.min()), "D"), np.datetime64(math.floor(days.max()) + 1, "D")
     return first.item(), last.item()
 
 
-def _finite(name: str, found: NDArray[np.float64]) -> NDArray[np.float64]:
+def _finite_values(name: str, found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Finite values of a column, or an error if none."""
     finite = found[np.isfinite(found)]
     if not finite.size:
         raise ValueError(f"Found no value in column {name!r}. Leave it out.")

@@ -100,7 +100,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         self : object
         """
-        schema = self._schema()
+        schema = self._checked_schema()
         schema.read_columns(X)
         names = names_of(X)
         if names is not None:
@@ -111,7 +111,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Numbers of shape (n_samples, n_outputs), all between -1 and 1.
+        """Encode a table as numbers between -1 and 1.
+
+        Shape (n_samples, n_outputs).
 
         Parameters
         ----------
@@ -120,7 +122,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return next(self.blocks(X, None))
 
     def blocks(self, X: Any, size: int | None = BLOCK) -> Iterator[NDArray[np.float64]]:
-        """Numbers of ``transform``, of a few records at a time: all of them may not fit into memory.
+        """Yield the encoded table in blocks of records.
+
+        All of them may not fit into memory.
 
         Parameters
         ----------
@@ -132,9 +136,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ------
         ndarray of shape (at most size, n_outputs)
         """
-        schema = self._schema()
+        schema = self._checked_schema()
         read = [(schema.columns[name], given.values) for name, given in schema.read_columns(X).items()]
-        width, scale, n = len(self._units(schema)), self._scale(schema), len(read[0][1])
+        width, scale, n = len(self._output_units(schema)), self._row_scale(schema), len(read[0][1])
         for start in range(0, max(n, 1), size or max(n, 1)):
             rows = slice(start, min(start + size, n) if size else n)
             encoded, end = np.empty((rows.stop - rows.start, width)), 0  # filled column by column: it may be large
@@ -146,7 +150,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             yield encoded
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
-        """Make up records that fit the schema, for a dry run; they hold nothing about real records.
+        """Make up records that fit the schema, for a dry run.
+
+        They hold nothing about real records.
 
         Parameters
         ----------
@@ -160,7 +166,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Of pandas; without it an array of objects.
         """
         rng = np.random.default_rng(random_state)
-        columns = {name: column.made_up(rng, n_samples) for name, column in self._schema().columns.items()}
+        columns = {name: column.made_up(rng, n_samples) for name, column in self._checked_schema().columns.items()}
         try:
             import pandas as pd
         except ImportError:
@@ -168,8 +174,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return pd.DataFrame(columns)
 
     def columns_read(self) -> list[str]:
-        """One line for each column, as the schema is understood: ``age: number from 18 to 90, 17 bins``."""
-        schema, detail = self._schema(), self._detail
+        """Lines that say how each column is read.
+
+        ``age: number from 18 to 90, 17 bins``.
+        """
+        schema, detail = self._checked_schema(), self._detail
         ranges = {name: column for name, column in schema.columns.items() if isinstance(column, Range)}
         edges = {name: column.edges(detail) for name, column in ranges.items()}
         return schema.described({name: len(found) + 1 for name, found in edges.items() if len(found)}, MOST_SHOWN)
@@ -182,13 +191,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         input_features : object
             Not used: the schema has the names.
         """
-        return np.array([unit.name for unit in self._units(self._schema())], dtype=object)
+        return np.array([unit.name for unit in self._output_units(self._checked_schema())], dtype=object)
 
     @property
     def bounds(self) -> tuple[Array, Array]:
-        """The smallest and the largest number of each output, two arrays of shape (n_outputs,), by the schema alone."""
-        schema = self._schema()
-        scale = self._scale(schema)
+        """Smallest and largest number of each output, by the schema.
+
+        Two arrays of shape (n_outputs,).
+        """
+        schema = self._checked_schema()
+        scale = self._row_scale(schema)
         lowest = [
             column.lowest if output == 0 else 0.0
             for name, column in schema.columns.items()
@@ -198,13 +210,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def are_bins(self) -> NDArray[np.bool_]:
-        """Outputs that stand beside a value as its bin, month, weekday or hour: shape (n_outputs,)."""
-        return np.array([unit.beside for unit in self._units(self._schema())])
+        """Mask of outputs that are bins, months, weekdays or hours.
+
+        They stand beside a value: shape (n_outputs,).
+        """
+        return np.array([unit.beside for unit in self._output_units(self._checked_schema())])
 
     @property
     def max_norm(self) -> float:
-        """The largest Euclidean norm that a row can have, by the schema alone: ``data_norm`` of diffprivlib."""
-        return self._longest(self._schema()) if self.row_norm is None else float(self.row_norm)
+        """Largest Euclidean norm of an encoded row, by the schema.
+
+        ``data_norm`` of diffprivlib.
+        """
+        return self._longest_row(self._checked_schema()) if self.row_norm is None else float(self.row_norm)
 
     def in_units(self, coefficients: ArrayLike, intercept: float = 0.0) -> tuple[dict[str, float], float]:
         """Coefficients of a linear model in the units of the table's own values.
@@ -223,8 +241,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         float
             The intercept, if every range counts from 0 (dates from 1970-01-01) and no value is missing.
         """
-        schema = self._schema()
-        units, scale = self._units(schema), self._scale(schema)
+        schema = self._checked_schema()
+        units, scale = self._output_units(schema), self._row_scale(schema)
         given = np.asarray(coefficients, dtype=np.float64)
         _check_shape(given, (len(units),))
         own = {unit.name: float(scale * value / unit.half) for unit, value in zip(units, given)}
@@ -233,7 +251,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def shapes(
         self, coefficients: ArrayLike, noise: ArrayLike | None = None, columns: Sequence[str] | None = None
     ) -> dict[str, ColumnShape]:
-        """Effects of the values of each column in a linear model, by the schema and the coefficients alone.
+        """Effects of the values of each column in a linear model.
+
+        By the schema and the coefficients alone.
 
         Parameters
         ----------
@@ -249,11 +269,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         dict of str to ColumnShape
             By column. The months, weekdays and hours of a date have shapes of their own: ``since_month`` …
         """
-        schema = self._schema()
+        schema = self._checked_schema()
         chosen = schema if columns is None else schema.only(*columns)
         given = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
-        places, scale = self._places(schema), self._scale(schema)
-        _check_shape(given, (len(given), len(self._units(schema))))
+        places, scale = self._output_places(schema), self._row_scale(schema)
+        _check_shape(given, (len(given), len(self._output_units(schema))))
         spread = None if noise is None else np.broadcast_to(np.asarray(noise, dtype=np.float64), given.shape) * scale
         return {
             points.name: shape_of(
@@ -263,19 +283,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             for points in column.curves(name, self._detail)
         }
 
-    def _places(self, schema: Schema) -> dict[str, slice]:
+    def _output_places(self, schema: Schema) -> dict[str, slice]:
         """Places of each column's outputs."""
         widths = [sum(1 for _ in column.outputs(name, self._detail)) for name, column in schema.columns.items()]
         ends = itertools.accumulate(widths)
         return {name: slice(end - width, end) for name, width, end in zip(schema, widths, ends)}
 
-    def _schema(self) -> Schema:
-        """The schema, checked with all other parameters."""
+    def _checked_schema(self) -> Schema:
+        """Schema, after a check of all parameters."""
         validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
         return Schema.of(self.schema)
 
-    def _units(self, schema: Schema) -> list[Unit]:
-        """All outputs; repeated names are numbered, such as that of a value "unknown"."""
+    def _output_units(self, schema: Schema) -> list[Unit]:
+        """Units of all outputs, with different names.
+
+        Repeated names are numbered, such as that of a value "unknown".
+        """
         units: dict[str, Unit] = {}
         for column_name, column in schema.columns.items():
             for unit in column.outputs(column_name, self._detail):
@@ -284,16 +307,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 units[name] = unit._replace(name=name)
         return list(units.values())
 
-    def _scale(self, schema: Schema) -> float:
-        """Constant that keeps every row within ``row_norm``."""
-        return 1.0 if self.row_norm is None else math.nextafter(float(self.row_norm) / self._longest(schema), 0.0)
+    def _row_scale(self, schema: Schema) -> float:
+        """Constant factor that keeps rows within ``row_norm``."""
+        return 1.0 if self.row_norm is None else math.nextafter(float(self.row_norm) / self._longest_row(schema), 0.0)
 
-    def _longest(self, schema: Schema) -> float:
-        """The largest norm of a row before scaling."""
+    def _longest_row(self, schema: Schema) -> float:
+        """Largest norm of a row before scaling."""
         return math.sqrt(sum(column.squared_norm(self._detail) for column in schema.columns.values()))
 
     @property
     def _detail(self) -> Detail:
+        """Options of the encoder for its columns."""
         return Detail(indicators=bool(self.indicators), bins=self.bins)
 
     def __sklearn_tags__(self) -> Any:

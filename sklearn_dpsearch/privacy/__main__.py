@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 
 from ..errors import PrivacyError
 from .count_distributions.base import CountDistribution
@@ -17,14 +18,10 @@ from .selection.best_of import best_of
 from .selection.witness import witness_epsilon
 from .statement.content import up
 
-#: Kind of one run ↦ its class and the names of its numbers.
-RUNS: dict[str, tuple[type[Guarantee], tuple[str, ...]]] = {
-    "pure": (PureDP, ("epsilon",)),
-    "approx": (ApproxDP, ("epsilon", "delta")),
-    "zcdp": (ZCDP, ("rho",)),
-    "gaussian": (GaussianDP, ("mu",)),
-    "dpsgd": (DPSGD, ("noise_multiplier", "sample_rate", "steps")),
-}
+#: Kind of one run ↦ its class, whose numbers are given in the order of its fields.
+RUNS: dict[str, type[Guarantee]] = {
+    "pure": PureDP, "approx": ApproxDP, "zcdp": ZCDP, "gaussian": GaussianDP, "dpsgd": DPSGD
+}  # fmt: skip
 COUNTS: dict[str, Callable[[float], CountDistribution]] = {
     "geometric": Geometric,
     "logarithmic": Logarithmic,
@@ -33,13 +30,13 @@ COUNTS: dict[str, Callable[[float], CountDistribution]] = {
 }
 
 
-def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+def argument_parser() -> argparse.ArgumentParser:
+    """Parser of the command line for the ε of a search."""
     parser = argparse.ArgumentParser(prog="python -m sklearn_dpsearch.privacy", description=__doc__.partition(": ")[2])
     kinds = parser.add_mutually_exclusive_group(required=True)
-    for kind, (_, names) in RUNS.items():
-        shown = tuple(map(str.upper, names))
-        kinds.add_argument(f"--{kind}", type=float, nargs=len(names), metavar=shown, help="what one run promises")
+    for kind, build in RUNS.items():
+        shown = tuple(map(str.upper, _parameter_names(build)))
+        kinds.add_argument(f"--{kind}", type=float, nargs=len(shown), metavar=shown, help="what one run promises")
     parser.add_argument("--runs", type=float, required=True, help="mean number of runs")
     parser.add_argument("--distribution", choices=COUNTS, default="geometric", help="of the number of runs")
     parser.add_argument("--delta", type=float, required=True, help="of one run and of the search")
@@ -47,11 +44,15 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def answer(given: argparse.Namespace) -> str:
-    """Three lines: one run, the search (both rounded up), and the certificate (rounded down)."""
+def _parameter_names(kind: type[Guarantee]) -> list[str]:
+    """Names of a guarantee's numbers, in order."""
+    return [field.name for field in fields(kind) if field.name != "neighboring"]
+
+
+def search_epsilon_in_words(given: argparse.Namespace) -> str:
+    """Text of three lines: ε of one run, of the search, and its certificate."""
     kind, numbers = next((kind, found) for kind in RUNS if (found := getattr(given, kind)) is not None)
-    build, names = RUNS[kind]
-    one_run = build(**dict(zip(names, numbers)), neighboring=given.neighboring)
+    one_run = RUNS[kind](**dict(zip(_parameter_names(RUNS[kind]), numbers)), neighboring=given.neighboring)
     count = COUNTS[given.distribution](given.runs)
     search = best_of(one_run, count)
     name = search.tightest(given.delta) if hasattr(search, "tightest") else "one run"
@@ -66,10 +67,10 @@ def answer(given: argparse.Namespace) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print the answer, or what is wrong with the arguments."""
-    parser = arguments()
+    """Print the ε of a search, or what is wrong with the arguments."""
+    parser = argument_parser()
     try:
-        print(answer(parser.parse_args(words)))
+        print(search_epsilon_in_words(parser.parse_args(words)))
     except (PrivacyError, ValueError, TypeError) as error:
         parser.error(str(error))
 

@@ -27,7 +27,7 @@ def require_whole(least: int, **found: Any) -> None:
 
 
 def check_kind(name: str, value: object, kind: type, example: str) -> None:
-    """Raise ``TypeError`` unless a value is of this kind."""
+    """Raise ``TypeError`` unless a value is an instance of a class."""
     if not isinstance(value, kind):
         raise TypeError(f"Found {name}={value!r} ({type(value).__name__}); {example} is needed.")
 
@@ -65,7 +65,10 @@ def as_numbers(name: str, values: Any) -> Array:
 
 
 def plain_number(name: str, value: Any) -> float:
-    """A Python number: NumPy's integers wrap around, and its single precision would round what follows."""
+    """Number of Python's types.
+
+    NumPy's integers wrap around, and its single precision would round what follows.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"Found {name}={value!r} ({type(value).__name__}); a number is needed, e.g. {name}=1.")
     return int(value) if isinstance(value, int | np.integer) else float(value)
@@ -76,7 +79,9 @@ if TYPE_CHECKING:
 else:
 
     class cached_property(functools.cached_property):
-        """``functools.cached_property`` without its lock: two threads at once may both compute the value.
+        """``functools.cached_property`` without its lock.
+
+        Two threads at once may both compute the value.
 
         In Python 3.11 it holds one lock for all objects of a class. A process that was forked while another thread held
         it would wait for ever, and threads would wait for each other's objects.
@@ -92,7 +97,10 @@ else:
 
 
 class FrozenValue:
-    """A frozen dataclass that checks itself when built. Its pickle holds fields alone; cached values are recomputed."""
+    """Frozen dataclass that checks itself when built.
+
+    Its pickle holds fields alone; cached values are recomputed.
+    """
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from ._types import Neighboring
 from .guarantees.base import Guarantee, as_guarantee
 from .guarantees.composition import compose
 from .guarantees.single_mechanisms import DPSGD, ApproxDP, GaussianDP
-from .numerics.bisection import Turn, geometric, geometric_mean, narrowed, within
+from .numerics.bisection import Turn, geometric, geometric_mean, narrow, within
 from .numerics.bisection import bracket as first_turn
 
 #: Parameters that are tried where no bracket is given, the first of them, and from each to the next.
@@ -41,8 +41,8 @@ TOLERANCE, CLOSE = 2e-4, 5e-4
 Reached: TypeAlias = Callable[[float], float | None]
 
 
-class Ends(NamedTuple):
-    """A parameter that meets the target and one that fails it; None if missing."""
+class Bracket(NamedTuple):
+    """Parameter that meets the target ε and one that fails it, or None."""
 
     safe: float | None
     unsafe: float | None
@@ -104,27 +104,22 @@ def calibrate(
         ends_given = as_numbers("bracket", bracket)
         require(ends_given.shape == (2,), "a bracket of two numbers", bracket=bracket)
         require(min(bracket) > 0 and max(bracket) < np.inf, "a bracket of positive numbers", bracket=bracket)
-    guarantee_of = _asked_once(guarantee_of)
-    reached = _remembered(guarantee_of, delta)
+    built = cache(lambda parameter: as_guarantee(guarantee_of(parameter), "what guarantee_of returns"))
+    reached = _epsilon_by_parameter(built, delta)
     if bracket is not None:
-        ends = _sorted(reached, target_epsilon, bracket)
+        ends = _sorted_bracket(reached, target_epsilon, bracket)
     else:
-        near = _around_by_rough_bounds(guarantee_of, reached, target_epsilon, delta, close)
-        ends = near or _around(reached, target_epsilon)
+        near = _bracket_by_rough_bounds(built, reached, target_epsilon, delta, close)
+        ends = near or _bracket_target(reached, target_epsilon)
     if ends.safe is None:
-        raise _unreachable(target_epsilon, delta, reached(ends.unsafe) if ends.unsafe else None)
+        raise _unreachable_error(target_epsilon, delta, reached(ends.unsafe) if ends.unsafe else None)
     if ends.unsafe is None:
         return ends.safe
-    return _closest(reached, target_epsilon, ends.safe, ends.unsafe, near_enough)
+    return _narrow_bracket(reached, target_epsilon, ends.safe, ends.unsafe, near_enough)
 
 
-def _asked_once(guarantee_of: Callable[[float], Guarantee]) -> Callable[[float], Guarantee]:
-    """The guarantee by parameter, built once for each."""
-    return cache(lambda parameter: as_guarantee(guarantee_of(parameter), "what guarantee_of returns"))
-
-
-def _remembered(guarantee_of: Callable[[float], Guarantee], delta: float) -> Reached:
-    """ε by parameter, computed once for each: an accountant may need seconds."""
+def _epsilon_by_parameter(guarantee_of: Callable[[float], Guarantee], delta: float) -> Reached:
+    """ε at δ as a function of the parameter, computed once for each."""
 
     @cache
     def reached(parameter: float) -> float | None:
@@ -137,7 +132,9 @@ def _remembered(guarantee_of: Callable[[float], Guarantee], delta: float) -> Rea
     return reached
 
 
-def _meets(reached: Reached, target: float) -> Callable[[float], bool]:
+def _meets_target(reached: Reached, target: float) -> Callable[[float], bool]:
+    """Predicate: the guarantee of a parameter has at most the target ε."""
+
     def met(parameter: float) -> bool:
         epsilon = reached(parameter)
         return epsilon is not None and epsilon <= target
@@ -148,10 +145,10 @@ def _meets(reached: Reached, target: float) -> Callable[[float], bool]:
 # --- two parameters around the target ----------------------------------------------------------------------------
 
 
-def _around_by_rough_bounds(
+def _bracket_by_rough_bounds(
     guarantee_of: Callable[[float], Guarantee], reached: Reached, target: float, delta: float, tolerance: float
-) -> Ends | None:
-    """Two close parameters around the target, found by fast rough bounds; None if these are missing or fail.
+) -> Bracket | None:
+    """Bracket the target ε closely by fast rough bounds; None if these fail.
 
     A parameter that is safe by a rough bound is safe. From there the exact bounds need two or three steps.
     """
@@ -164,22 +161,22 @@ def _around_by_rough_bounds(
             return None
     except BudgetUnreachableError:
         return None
-    rough = _remembered(roughly, delta)
-    ends = _around(rough, target)
+    rough = _epsilon_by_parameter(roughly, delta)
+    ends = _bracket_target(rough, target)
     if ends.safe is None or ends.unsafe is None:
         return None
-    safe = _closest(rough, target, ends.safe, ends.unsafe, ROUGHLY)
-    return _close_by(reached, target, safe, _power(rough, safe, ends.unsafe), tolerance)
+    safe = _narrow_bracket(rough, target, ends.safe, ends.unsafe, ROUGHLY)
+    return _follow_power_law(reached, target, safe, _local_power(rough, safe, ends.unsafe), tolerance)
 
 
-def _close_by(reached: Reached, target: float, point: float, power: float, tolerance: float) -> Ends | None:
-    """Follow a power law, refined at each step, from a point near the target; None if a few steps do not suffice."""
+def _follow_power_law(reached: Reached, target: float, point: float, power: float, tolerance: float) -> Bracket | None:
+    """Approach the target ε along a power law; None after too many steps."""
     for _ in range(STEPS):
         epsilon = reached(point)
         if epsilon is None or not 0 < epsilon < math.inf or power == 0:
             return None
         if target * (1 - tolerance) <= epsilon <= target:
-            return Ends(point, None)
+            return Bracket(point, None)
         last, before = point, epsilon
         point = float(last * (target * (1 - tolerance / 2) / epsilon) ** (1.0 / power))
         now = reached(point)
@@ -189,8 +186,8 @@ def _close_by(reached: Reached, target: float, point: float, power: float, toler
     return None
 
 
-def _power(reached: Reached, safe: float, unsafe: float) -> float:
-    """The exponent of a power law ε ∝ parameter^power near the safe end; 0 if there is none."""
+def _local_power(reached: Reached, safe: float, unsafe: float) -> float:
+    """Exponent of ε ∝ parameter^power near a parameter; 0 if there is none."""
     point = safe * (1.05 if unsafe > safe else 1 / 1.05)
     there, here = reached(point), reached(safe)
     if there is None or here is None or not 0 < here < there < math.inf:
@@ -198,32 +195,33 @@ def _power(reached: Reached, safe: float, unsafe: float) -> float:
     return math.log(there / here) / math.log(point / safe)
 
 
-def _sorted(reached: Reached, target: float, given: tuple[float, float]) -> Ends:
-    met = _meets(reached, target)
+def _sorted_bracket(reached: Reached, target: float, given: tuple[float, float]) -> Bracket:
+    """Bracket of the target from the caller's two parameters."""
+    met = _meets_target(reached, target)
     safe = [parameter for parameter in given if met(parameter)]
     if len(safe) == 1:
-        return Ends(safe[0], given[1] if safe[0] == given[0] else given[0])
+        return Bracket(safe[0], given[1] if safe[0] == given[0] else given[0])
     best = sorted(given, key=lambda parameter: _or_infinite(reached(parameter)))
-    return Ends(best[-1], None) if safe else Ends(None, best[0])
+    return Bracket(best[-1], None) if safe else Bracket(None, best[0])
 
 
-def _around(reached: Reached, target: float) -> Ends:
-    """Walk from START towards the target, until it is passed."""
-    met, factor = _meets(reached, target), _direction(reached, target)
+def _bracket_target(reached: Reached, target: float) -> Bracket:
+    """Bracket the target ε by a geometric walk of parameters from START."""
+    met, factor = _meets_target(reached, target), _search_direction(reached, target)
     met_at_start, end = met(START), MOST if factor > 1 else LEAST
     points = takewhile(lambda parameter: reached(parameter) is not None, geometric(START, factor, end))
     last, passed = first_turn(lambda parameter: met(parameter) != met_at_start, START, falling=(), rising=points)
     assert last is not None
     if met_at_start:
-        return Ends(last, passed)
+        return Bracket(last, passed)
     beyond = float(np.clip(last * factor, LEAST, MOST))
     if passed is None and reached(beyond) is None:
-        return _next_to_impossible(reached, target, beyond, last)
-    return Ends(passed, last)
+        return _bracket_next_to_impossible(reached, target, beyond, last)
+    return Bracket(passed, last)
 
 
-def _direction(reached: Reached, target: float) -> float:
-    """The factor that leads towards the target: a larger parameter may promise more, or less."""
+def _search_direction(reached: Reached, target: float) -> float:
+    """Factor on the parameter that leads towards the target ε."""
     start = reached(START)
     require(start is not None, f"a bracket, as no mechanism has the parameter {START:g}", bracket=None)
     too_much = _or_infinite(start) > target
@@ -238,29 +236,30 @@ def _direction(reached: Reached, target: float) -> float:
     return towards[0]
 
 
-def _next_to_impossible(reached: Reached, target: float, impossible: float, unsafe: float) -> Ends:
-    """Search between an impossible parameter and one that promises too little, for the first that is enough."""
+def _bracket_next_to_impossible(reached: Reached, target: float, impossible: float, unsafe: float) -> Bracket:
+    """Bracket the target ε beside parameters that no mechanism has."""
     below = impossible < unsafe
-    met, turn = _meets(reached, target), Turn(min(impossible, unsafe), max(impossible, unsafe))
+    met, turn = _meets_target(reached, target), Turn(min(impossible, unsafe), max(impossible, unsafe))
     edge = unsafe
     for gap in APPROACH:
-        turn = narrowed(lambda parameter: (reached(parameter) is None) != below, turn, within(gap), geometric_mean)
+        turn = narrow(lambda parameter: (reached(parameter) is None) != below, turn, within(gap), geometric_mean)
         edge = (turn.holds if below else turn.fails) or unsafe
         if met(edge):
-            return Ends(edge, unsafe)
-    return Ends(None, edge)
+            return Bracket(edge, unsafe)
+    return Bracket(None, edge)
 
 
 def _or_infinite(epsilon: float | None) -> float:
+    """ε, or infinity where no mechanism has the parameter."""
     return math.inf if epsilon is None else epsilon
 
 
 # --- between them ------------------------------------------------------------------------------------------------
 
 
-def _closest(reached: Reached, target: float, safe: float, unsafe: float, tolerance: float) -> float:
-    """The safe end of a small interval around the target."""
-    met, rising = _meets(reached, target), safe < unsafe
+def _narrow_bracket(reached: Reached, target: float, safe: float, unsafe: float, tolerance: float) -> float:
+    """Safe parameter of a small bracket around the target ε."""
+    met, rising = _meets_target(reached, target), safe < unsafe
 
     def condition(parameter: float) -> bool:
         return met(parameter) != rising
@@ -270,16 +269,16 @@ def _closest(reached: Reached, target: float, safe: float, unsafe: float, tolera
 
     def middle(low: float, high: float) -> float:
         ends = (low, high) if rising else (high, low)
-        return _where_a_power_law_meets(target, *ends, *(_or_infinite(reached(end)) for end in ends))
+        return _interpolate_by_power_law(target, *ends, *(_or_infinite(reached(end)) for end in ends))
 
-    turn = narrowed(condition, Turn(min(safe, unsafe), max(safe, unsafe)), close, middle)
+    turn = narrow(condition, Turn(min(safe, unsafe), max(safe, unsafe)), close, middle)
     found = turn.fails if rising else turn.holds
     assert found is not None
     return found
 
 
-def _where_a_power_law_meets(target: float, safe: float, unsafe: float, best: float, most: float) -> float:
-    """A point inside the interval: where a power law through both ends would meet the target, kept off the ends."""
+def _interpolate_by_power_law(target: float, safe: float, unsafe: float, best: float, most: float) -> float:
+    """Parameter at which a power law through a bracket meets the target ε."""
     share = 0.5
     if 0 < best < most < math.inf:
         share = math.log(target * (1 - AIM) / best) / math.log(most / best)
@@ -287,7 +286,8 @@ def _where_a_power_law_meets(target: float, safe: float, unsafe: float, best: fl
     return float(np.exp(np.log(safe) + share * (np.log(unsafe) - np.log(safe))))
 
 
-def _unreachable(target: float, delta: float, least: float | None) -> PrivacyError:
+def _unreachable_error(target: float, delta: float, least: float | None) -> PrivacyError:
+    """Error that names the smallest ε in reach."""
     if delta == 0 and (least is None or math.isinf(least)):
         return MissingDeltaError(
             f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is needed. "
@@ -306,7 +306,7 @@ LEAST_NOISE, MOST_NOISE = 1e-2, 1e6
 
 
 def gaussian_target(mu: float, neighboring: Neighboring = "add_remove", slack: float = 1e-9) -> Guarantee:
-    """The guarantee that ``noise_multiplier_under`` keeps under this relation: μ-GDP, except for a mass of ``slack``.
+    """Guarantee that ``noise_multiplier_under`` keeps: μ-GDP, but for a mass ``slack``.
 
     DP-SGD has heavier tails than every Gaussian pair, at negligible probabilities. The slack covers these tails and is
     part of the guarantee and of every number computed from it.
@@ -320,7 +320,7 @@ def gaussian_target(mu: float, neighboring: Neighboring = "add_remove", slack: f
 def noise_multiplier_under(
     mu: float, sample_rate: float, steps: int, slack: float = 1e-9, neighboring: Neighboring = "add_remove"
 ) -> float:
-    """The least noise multiplier found with which DP-SGD keeps ``gaussian_target(mu, neighboring)`` at every ε.
+    """Least noise multiplier with which DP-SGD keeps ``gaussian_target`` at every ε.
 
     Candidates with different rates and numbers of steps, each calibrated like this, share one guarantee (Koskela &
     Kulkarni 2023, §4.1 and appendix D, with the whole profile in place of a line of Rényi divergences).
@@ -356,22 +356,25 @@ def noise_multiplier_under(
         run = DPSGD(noise_multiplier=noise, sample_rate=sample_rate, steps=steps, neighboring=neighboring)
         return covers(GaussianDP(mu=mu), run, slack)
 
-    guess = float(np.clip(_central_limit(mu, sample_rate, steps, neighboring), LEAST_NOISE, MOST_NOISE))
+    guess = float(np.clip(_noise_by_central_limit(mu, sample_rate, steps, neighboring), LEAST_NOISE, MOST_NOISE))
     turn = first_turn(
-        enough, guess, falling=geometric(guess, 1 / 1.3, LEAST_NOISE), rising=geometric(guess, 1.3, MOST_NOISE)
+        enough,
+        guess,
+        falling=geometric(guess, 1 / 1.3, LEAST_NOISE),
+        rising=geometric(guess, 1.3, MOST_NOISE),
     )
     if turn.holds is None:
         raise BudgetUnreachableError(
             f"No noise multiplier up to {MOST_NOISE:g} keeps mu={mu:g} with sample_rate={sample_rate:g} and {steps} "
             "steps. Give a larger budget, a smaller rate or fewer steps."
         )
-    enough_noise = narrowed(enough, turn, within(1e-3), geometric_mean).holds
+    enough_noise = narrow(enough, turn, within(1e-3), geometric_mean).holds
     assert enough_noise is not None
     return enough_noise
 
 
 def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
-    """Return whether a profile is at most the target's at every ε ≥ 0, where the target may fail with ``slack``.
+    """Return whether a privacy profile is at most a target's at every ε ≥ 0.
 
     By duality this also holds at every real ε. Both profiles fall in ε: between two points of the grid, the
     guarantee's value at the left is compared with the target's at the right.
@@ -383,8 +386,10 @@ def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
     return bool(np.all(ours <= slack + (1.0 - slack) * theirs))
 
 
-def _central_limit(mu: float, sample_rate: float, steps: int, neighboring: Neighboring) -> float:
-    """First guess of the noise, from the central limit theorem of Bu, Dong, Long & Su (2020).
+def _noise_by_central_limit(mu: float, sample_rate: float, steps: int, neighboring: Neighboring) -> float:
+    """Guess the noise of DP-SGD by the central limit theorem.
+
+    Bu, Dong, Long & Su (2020).
 
     The likelihood ratio of one step has variance q²·(e^{1/σ²} − 1), and 4q²·sinh(1/σ²) if a record changes.
     """

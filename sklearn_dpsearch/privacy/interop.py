@@ -68,8 +68,11 @@ def from_event(event: Any, neighboring: Neighboring = "add_remove") -> Guarantee
     return read(event, neighboring)
 
 
-def _noise(kind: type[Guarantee], parameter: str) -> Callable[[Any, Neighboring], Guarantee]:
-    """Noise of a scale relative to the sensitivity: its inverse, rounded up, is the parameter of the guarantee."""
+def _noise_event(kind: type[Guarantee], parameter: str) -> Callable[[Any, Neighboring], Guarantee]:
+    """Reader of a noise event: the inverse scale is the parameter.
+
+    It is rounded up.
+    """
 
     def guarantee_of(event: Any, neighboring: Neighboring) -> Guarantee:
         noise = event.noise_multiplier
@@ -81,34 +84,47 @@ def _noise(kind: type[Guarantee], parameter: str) -> Callable[[Any, Neighboring]
     return guarantee_of
 
 
-def _composed(event: Any, neighboring: Neighboring) -> Guarantee:
-    nothing = PureDP(epsilon=0.0, neighboring=neighboring)
-    return compose(*(from_event(one, neighboring) for one in event.events)) if event.events else nothing
+def _no_op_event(event: Any, neighboring: Neighboring) -> Guarantee:
+    """Guarantee of an event that reads nothing."""
+    return PureDP(epsilon=0.0, neighboring=neighboring)
 
 
-def _self_composed(event: Any, neighboring: Neighboring) -> Guarantee:
+def _composed_event(event: Any, neighboring: Neighboring) -> Guarantee:
+    """Guarantee of a composed event."""
+    parts = [from_event(one, neighboring) for one in event.events]
+    return compose(*parts) if parts else _no_op_event(event, neighboring)
+
+
+def _self_composed_event(event: Any, neighboring: Neighboring) -> Guarantee:
+    """Guarantee of an event repeated a fixed number of times."""
     one, count = from_event(event.event, neighboring), event.count
     require_whole(0, count=count)
     if count == 0:
-        return PureDP(epsilon=0.0, neighboring=neighboring)
+        return _no_op_event(event, neighboring)
     if type(one) is DPSGD:
         return replace(one, steps=one.steps * int(count))
     return compose(*[one] * int(count))
 
 
-def _sampled(event: Any, neighboring: Neighboring) -> Guarantee:
-    """A Gaussian sum over a Poisson batch is a step of DP-SGD; anything else is a subset search with no training."""
+def _poisson_sampled_event(event: Any, neighboring: Neighboring) -> Guarantee:
+    """Guarantee of a Poisson-sampled event.
+
+    A Gaussian sum over a Poisson batch is a step of DP-SGD; anything else is a subset search with no training.
+    """
     rate, inside = event.sampling_probability, type(event.event).__name__
     require(0 <= rate <= 1, "0 <= sampling_probability <= 1", sampling_probability=rate)
     one = from_event(event.event, neighboring)
     if inside == "GaussianDpEvent" and rate > 0 and isinstance(one, GaussianDP):
         noise = float(event.event.noise_multiplier)
         return DPSGD(noise_multiplier=noise, sample_rate=rate, steps=1, neighboring=neighboring)
-    return subset_then_train(one, PureDP(epsilon=0.0, neighboring=neighboring), rate)
+    return subset_then_train(one, _no_op_event(event, neighboring), rate)
 
 
-def _repeated(event: Any, neighboring: Neighboring) -> Guarantee:
-    """Shape by which ``dp_accounting`` names K: infinite for Poisson, 1 for geometric, 0 for logarithmic."""
+def _repeat_and_select_event(event: Any, neighboring: Neighboring) -> Guarantee:
+    """Guarantee of the best of K runs, K named by its shape.
+
+    Infinite for Poisson, 1 for geometric, 0 for logarithmic.
+    """
     mean, shape = float(event.mean), float(event.shape)
     known: dict[float, Callable[[float], CountDistribution]] = {math.inf: Poisson, 1.0: Geometric, 0.0: Logarithmic}
     count = known[shape](mean) if shape in known else NegativeBinomial(shape=shape, mean=mean)
@@ -117,12 +133,12 @@ def _repeated(event: Any, neighboring: Neighboring) -> Guarantee:
 
 #: Guarantee of each known event, by its exact kind.
 EVENTS: dict[str, Callable[[Any, Neighboring], Guarantee]] = {
-    "NoOpDpEvent": lambda event, neighboring: PureDP(epsilon=0.0, neighboring=neighboring),
+    "NoOpDpEvent": _no_op_event,
     "NonPrivateDpEvent": lambda event, neighboring: NonPrivate(neighboring=neighboring),
-    "GaussianDpEvent": _noise(GaussianDP, "mu"),
-    "LaplaceDpEvent": _noise(LaplaceDP, "epsilon"),
-    "ComposedDpEvent": _composed,
-    "SelfComposedDpEvent": _self_composed,
-    "PoissonSampledDpEvent": _sampled,
-    "RepeatAndSelectDpEvent": _repeated,
+    "GaussianDpEvent": _noise_event(GaussianDP, "mu"),
+    "LaplaceDpEvent": _noise_event(LaplaceDP, "epsilon"),
+    "ComposedDpEvent": _composed_event,
+    "SelfComposedDpEvent": _self_composed_event,
+    "PoissonSampledDpEvent": _poisson_sampled_event,
+    "RepeatAndSelectDpEvent": _repeat_and_select_event,
 }

@@ -36,7 +36,10 @@ PLAIN: dict[str, Callable[[Any], Any]] = {
 
 
 def part_of_guarantees(kind: Kind) -> Kind:
-    """A class decorator: frozen values of this kind and its subclasses are written and read."""
+    """Register a class whose values may be part of written guarantees.
+
+    A class decorator; subclasses are included.
+    """
     ROOTS.append(kind)
     return kind
 
@@ -44,8 +47,11 @@ def part_of_guarantees(kind: Kind) -> Kind:
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
-def written(value: Any) -> Any:
-    """A value as dicts, lists, numbers and strings; a frozen value of this library as its fields and its kind."""
+def to_plain(value: Any) -> Any:
+    """Convert a guarantee to dicts, lists, numbers and strings.
+
+    A frozen value of this library becomes its fields and its kind.
+    """
     match value:
         case None | bool() | int() | str():
             return value
@@ -54,29 +60,34 @@ def written(value: Any) -> Any:
         case Fraction():
             return {"fraction": str(value)}
         case tuple():
-            return [written(one) for one in value]
+            return [to_plain(one) for one in value]
         case np.ndarray():
-            return {"array": [written(one) for one in value.tolist()]}
+            return {"array": [to_plain(one) for one in value.tolist()]}
     if not is_dataclass(value) or not _is_ours(type(value)):
         raise PrivacyError(
             f"Found {type(value).__name__} in a guarantee; only the guarantees of sklearn_dpsearch and what they are "
             "made of can be written down. Use one of them, or keep the ε and δ that it states as ApproxDP."
         )
-    return {"kind": type(value).__name__, **{name: written(one) for name, one in _fields_of(value).items()}}
+    return {"kind": type(value).__name__, **{name: to_plain(one) for name, one in _fields_to_write(value).items()}}
 
 
-def _fields_of(value: Any) -> dict[str, Any]:
+def _fields_to_write(value: Any) -> dict[str, Any]:
+    """Fields of a frozen value that are written."""
     if type(value).__name__ in BUILDERS:
         return dict(value.written_fields())
-    return {field.name: _annotated(field, getattr(value, field.name)) for field in fields(value) if field.init}
+    return {field.name: _as_declared_number(field, getattr(value, field.name)) for field in fields(value) if field.init}
 
 
 def _is_ours(kind: type) -> bool:
+    """Return whether a class is of this library."""
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
-def _annotated(field: Field[Any], value: object) -> object:
-    """Write whole numbers as floats where any number is allowed, so that equal values are written alike."""
+def _as_declared_number(field: Field[Any], value: object) -> object:
+    """Whole number as a float where the field allows any number.
+
+    Equal values are then written alike.
+    """
     whole = field.type == "float" and type(value) is int and float(value) == value
     return float(value) if whole else value  # type: ignore[arg-type]
 
@@ -84,51 +95,59 @@ def _annotated(field: Field[Any], value: object) -> object:
 # --- reading -----------------------------------------------------------------------------------------------------
 
 
-def read(found: Mapping[str, Any]) -> Any:
-    """The value that was written with its version as this dictionary."""
+def from_plain(found: Mapping[str, Any]) -> Any:
+    """Rebuild the guarantee that was written as this dictionary.
+
+    With its version.
+    """
     if not isinstance(found, Mapping) or "version" not in found:
         raise PrivacyError(
-            f"Found {short(found)}; the dictionary of a guarantee is needed, with its version. Give what to_dict() of "
-            "a guarantee returned, or the part 'guarantee' of the dictionary of a statement."
+            f"Found {short_repr(found)}; the dictionary of a guarantee is needed, with its version. Give what "
+            "to_dict() of a guarantee returned, or the part 'guarantee' of the dictionary of a statement."
         )
     if type(found["version"]) is not int or found["version"] != VERSION:
         raise PrivacyError(
             f"Found a guarantee written in version {found['version']!r}; version {VERSION} is needed. Read it with the "
             "release of sklearn_dpsearch that wrote it, or a later one."
         )
-    return _read({name: value for name, value in found.items() if name != "version"}, _kinds())
+    return _value_from_plain({name: value for name, value in found.items() if name != "version"}, _concrete_kinds())
 
 
-def _read(value: Any, kinds: Kinds) -> Any:
+def _value_from_plain(value: Any, kinds: Kinds) -> Any:
+    """Rebuild a value of any kind from plain ones."""
     if isinstance(value, list | tuple):
-        return tuple(_read(one, kinds) for one in value)
+        return tuple(_value_from_plain(one, kinds) for one in value)
     if not isinstance(value, Mapping):
         return value
     if "kind" in value:
-        return _built(value, kinds)
+        return _build_kind(value, kinds)
     name = next(iter(value), "")
     if len(value) != 1 or name not in PLAIN:
-        raise PrivacyError(f"Found {short(value)} in a guarantee; one of {', '.join(PLAIN)} or a kind is needed.")
+        raise PrivacyError(f"Found {short_repr(value)} in a guarantee; one of {', '.join(PLAIN)} or a kind is needed.")
     try:
         return PLAIN[name](value[name])
     except (ValueError, TypeError, ArithmeticError, LookupError):
         raise PrivacyError(
-            f"Found {short(value)} in a guarantee, which is no {name}. Give what to_dict() of a guarantee returned."
+            f"Found {short_repr(value)} in a guarantee, which is no {name}. Give what to_dict() of a guarantee "
+            "returned."
         ) from None
 
 
-def _built(value: Mapping[str, Any], kinds: Kinds) -> Any:
-    """A value from exactly the fields of its kind: no field is guessed, even with a default."""
+def _build_kind(value: Mapping[str, Any], kinds: Kinds) -> Any:
+    """Build a frozen value from exactly the fields of its kind.
+
+    No field is guessed, even with a default.
+    """
     name = value["kind"] if isinstance(value["kind"], str) else ""
     if name in ELSEWHERE and name not in kinds:
         import_module(ELSEWHERE[name])
-        kinds.update(_kinds())
+        kinds.update(_concrete_kinds())
     if name not in kinds:
         raise PrivacyError(
             f"Found a guarantee of kind {value['kind']!r}, which this version does not know. Read it with the release "
             f"of sklearn_dpsearch that wrote it, or a later one.{did_you_mean(value['kind'], kinds)}"
         )
-    given = {name: _read(one, kinds) for name, one in value.items() if name != "kind"}
+    given = {name: _value_from_plain(one, kinds) for name, one in value.items() if name != "kind"}
     build: Any = BUILDERS.get(name, kinds[name])
     known = set(signature(build).parameters) if name in BUILDERS else {one.name for one in fields(build) if one.init}
     if given.keys() != known:
@@ -139,8 +158,8 @@ def _built(value: Mapping[str, Any], kinds: Kinds) -> Any:
     return build(**given)
 
 
-def _kinds() -> Kinds:
-    """Every concrete kind of this library, by its name."""
+def _concrete_kinds() -> Kinds:
+    """Concrete classes that may be part of guarantees, by name."""
     waiting, found = list(ROOTS), dict[str, Any]()
     while waiting:
         kind = waiting.pop()
@@ -150,7 +169,7 @@ def _kinds() -> Kinds:
     return found
 
 
-def short(value: object) -> str:
+def short_repr(value: object) -> str:
     """The beginning of a value's ``repr``."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -13,14 +13,14 @@ from ..errors import PrivacyError
 from ._types import Neighboring
 from .guarantees.base import Guarantee, Statement
 from .guarantees.neighboring_relations import for_group
-from .statement.content import Release, plain, short_up, up
+from .statement.content import Release, json_number, short_up, up
 from .statement.report import Report
-from .statement.sections import budget_in_words, content_of, risk_in_words, theorem
+from .statement.sections import budget_in_words, content_of, risk_in_words, tightest_theorem
 
 
 @dataclass(frozen=True, kw_only=True)
 class Component(Statement):
-    """One part of a composition.
+    """Named part of a composition, with its guarantee.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Component(Statement):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivacySpent(Statement):
-    """Privacy cost of everything that one ``fit`` released. Unpacks as ``(epsilon, delta)``.
+    """Privacy cost of one ``fit``; unpacks as ``(epsilon, delta)``.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class PrivacySpent(Statement):
     @property
     def bound(self) -> str:
         """The theorem that gave the search's part of the number."""
-        return theorem((component.guarantee for component in self.components), self.delta)
+        return tightest_theorem((component.guarantee for component in self.components), self.delta)
 
     @property
     def neighboring(self) -> Neighboring:
@@ -117,13 +117,15 @@ class PrivacySpent(Statement):
         return iter((self.epsilon, self.delta))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, ready for JSON (an infinite ε as None).
+        """Convert the statement to plain values, ready for JSON.
+
+        An infinite ε becomes None.
 
         ``privacy.from_dict`` rebuilds the guarantee from the entry ``"guarantee"``. This entry is None if a profile in
         the total is known only as a function.
         """
         return {
-            "epsilon": plain(self.epsilon),
+            "epsilon": json_number(self.epsilon),
             "delta": self.delta,
             "neighboring": self.neighboring,
             "unit": self.unit,
@@ -131,7 +133,7 @@ class PrivacySpent(Statement):
             "components": [
                 {
                     "name": component.name,
-                    "epsilon_alone": plain(component.epsilon_at(self.delta)),
+                    "epsilon_alone": json_number(component.epsilon_at(self.delta)),
                     "guarantee": repr(component.guarantee),
                 }
                 for component in self.components
@@ -139,7 +141,7 @@ class PrivacySpent(Statement):
             "assumptions": list(self.assumptions),
             "release": None if self.release is None else self.release.to_dict(),
             "budget": self.budget,
-            "guarantee": self._written_total(),
+            "guarantee": self._total_as_dict(),
         }
 
     def report(
@@ -180,7 +182,8 @@ class PrivacySpent(Statement):
         when = datetime.now(UTC).date() if date is None else date
         return Report(content=content_of(self, about or {}, when), form=format)
 
-    def _written_total(self) -> dict[str, Any] | None:
+    def _total_as_dict(self) -> dict[str, Any] | None:
+        """Dictionary of the total; None for a profile that is a function."""
         try:
             return self.guarantee.to_dict()
         except PrivacyError:

@@ -19,7 +19,9 @@ WIDTH, LONGEST = 34, 100
 
 @dataclass(kw_only=True, eq=False)
 class CostPartsDisplay(SearchDisplay):
-    """ε of each part alone, their sum, and ε of all of them together, at one δ.
+    """Display of ε of each part alone, their sum, and together.
+
+    At one δ.
 
     Parameters
     ----------
@@ -41,12 +43,15 @@ class CostPartsDisplay(SearchDisplay):
 
     @property
     def sum(self) -> float:
-        """Sum of the parts: ε by basic composition, at ``delta_of_sum``."""
+        """Sum of ε of the parts, by basic composition.
+
+        At ``delta_of_sum``.
+        """
         return math.fsum(self.parts.values())
 
     @property
     def delta_of_sum(self) -> float:
-        """δ of the sum: the δ of the parts add up too."""
+        """δ of the sum of the parts."""
         return self.delta * len(self.parts)
 
     @classmethod
@@ -62,7 +67,7 @@ class CostPartsDisplay(SearchDisplay):
         -------
         CostPartsDisplay
         """
-        names = _different([one.name for one in spent.components])
+        names = _unique_names([one.name for one in spent.components])
         alone = (float(one.guarantee.epsilon_at(spent.delta)) for one in spent.components)
         return cls(parts=dict(zip(names, alone)), total=spent.epsilon, delta=spent.delta)
 
@@ -87,16 +92,20 @@ class CostPartsDisplay(SearchDisplay):
         places = np.arange(len(bars))[::-1]
         self.bars_ = ax.barh(places, list(bars.values()), color=colors, height=0.7)
         ax.bar_label(self.bars_, [up(value) for value in bars.values()], padding=3)
-        ax.set_yticks(places, [_short(name) for name in bars])
+        ax.set_yticks(places, [_wrapped_name(name) for name in bars])
         ax.set(xlabel=f"ε at δ = {self.delta:g}")
         ax.margins(x=0.16)
         return self
 
 
-def _different(names: list[str]) -> list[str]:
-    """Make names unique: two parts may have the same name."""
+def _unique_names(names: list[str]) -> list[str]:
+    """Names of parts, made unique.
+
+    Two parts may have the same name.
+    """
     return [name if names.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(names, 1)]
 
 
-def _short(name: str) -> str:
+def _wrapped_name(name: str) -> str:
+    """Name of a part, shortened and wrapped."""
     return textwrap.fill(textwrap.shorten(name, LONGEST, placeholder=" …"), WIDTH)

@@ -11,7 +11,7 @@ import numpy as np
 from ..privacy import CountDistribution
 from ..privacy._types import Array
 from ..privacy.count_distributions.distributions import as_count_distribution
-from .drawing import Display, looks, plain_ticks
+from .drawing import Display, cycle_looks, plain_ticks
 
 #: Quantile of the distribution at which the plot of K ends.
 MOST = 0.99
@@ -21,7 +21,9 @@ SHARES = np.geomspace(1e-3, 0.5, 120)
 
 @dataclass(kw_only=True, eq=False)
 class CountDistributionDisplay(Display):
-    """Distribution of the number of runs K, and the chance that one of the best candidates is among them.
+    """Display of the number of runs K and of success.
+
+    The chance that one of the best candidates is among the runs.
 
     Parameters
     ----------
@@ -106,14 +108,16 @@ class CountDistributionDisplay(Display):
         return self
 
     def _pmf(self, ax: Any) -> None:
-        for (name, values), look in zip(self.probabilities.items(), looks()):
+        """Draw the probability of each number of runs."""
+        for (name, values), look in zip(self.probabilities.items(), cycle_looks()):
             label = f"{name}, expected quantile {self.quantiles[name]:.3f}"
             shown = {"marker": look.marker, "markersize": 4, **look.line}
             (self.lines_[name],) = ax.plot(self.runs, values, label=label, **shown)
         ax.set(xlabel="number of runs K", ylabel="probability", ylim=(0.0, None))
 
     def _success(self, ax: Any) -> None:
-        for (name, values), look in zip(self.success.items(), looks()):
+        """Draw the chance to find one of the best candidates."""
+        for (name, values), look in zip(self.success.items(), cycle_looks()):
             (self.lines_[name],) = ax.plot(self.shares, values, label=name, **look.line)
         ax.set(
             xlabel="share of good candidates", ylabel="chance that the winner is one", xscale="log", ylim=(0.0, 1.02)
@@ -122,6 +126,7 @@ class CountDistributionDisplay(Display):
 
 
 def _success(distribution: CountDistribution) -> Array:
+    """Chances that the winner is among the best candidates."""
     return np.array([distribution.success_probability(float(share)) for share in SHARES])
 
 

@@ -11,7 +11,7 @@ from ..search import BasePrivateSearch
 
 
 class Display:
-    """Base class of displays: the fields hold the data, and ``plot`` draws them.
+    """Base class of displays: fields hold data, ``plot`` draws them.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Display:
     figure_: Any
 
     def _start(self, ax: Any) -> Any:
-        """Axes to draw on: given or new."""
+        """Axes to draw on, given or new."""
         self.ax_ = axes_of(ax, type(self).__name__)
         self.figure_ = self.ax_.figure
         return self.ax_
@@ -92,8 +92,8 @@ LOOKS = (
 )
 
 
-def looks() -> Iterator[Look]:
-    """Cycle through all styles."""
+def cycle_looks() -> Iterator[Look]:
+    """Cycle through all styles of lines."""
     return cycle(LOOKS)
 
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from .._process import Stage, speaking
 from ..ledger.ledger_context import counted
-from ..privacy import CountDistribution, Guarantee, PrivacyError
+from ..privacy import CountDistribution, PrivacyError
 from ..scoring.validation import Validation
 from ..search import BasePrivateSearch, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from ..search._records import columns_read, n_records, take, with_parameters
@@ -41,7 +41,10 @@ FIRST = "Start with one fit at the defaults, and tune what no default knows (doc
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """One search to be planned: its kind, and its arguments besides estimator, budget and the common arguments."""
+    """Search to be planned: its kind and own arguments.
+
+    Besides estimator, budget and the common arguments.
+    """
 
     kind: str
     make: type[BasePrivateSearch]
@@ -50,21 +53,22 @@ class Asked:
 
     @property
     def name(self) -> str:
-        """Name of the kind, with the arguments that differ within the kind."""
+        """Name of a planned search: kind and differing arguments."""
         return ", ".join([self.kind, *(f"{name}={value!r}" for name, value in self.given.items())])
 
     def search(self, estimator: Any, budget: Mapping[str, Any]) -> BasePrivateSearch:
-        """Make the search."""
+        """Build the search with a budget."""
         return self.make(estimator, self.space, **self.given, **budget)
 
     def call(self, budget: Mapping[str, Any]) -> str:
         """Call of the search, as source code."""
         space = repr(self.space) if self.space == "auto" or self.space == {} else "space"
-        arguments = [f"{name}={_written(value)}" for name, value in {**self.given, **budget}.items()]
+        arguments = [f"{name}={_as_source(value)}" for name, value in {**self.given, **budget}.items()]
         return f"{self.make.__name__}({', '.join(['estimator', space, *arguments])})"
 
 
-def _written(value: Any) -> str:
+def _as_source(value: Any) -> str:
+    """Value as Python source code."""
     return repr(float(value)) if isinstance(value, np.floating) else repr(value)
 
 
@@ -137,47 +141,52 @@ def plan(
     """
     budget = {"epsilon": epsilon, "delta": delta, **arguments}
     space, grid = param_distributions, param_distributions if param_grid is None else param_grid
-    distributions, fractions, shares = (_several(value) for value in (n_iter, subset_fraction, tuning_share))
-    plans: dict[str, tuple[Asked, Planned]] = {}
+    distributions, fractions, shares = (_as_list(value) for value in (n_iter, subset_fraction, tuning_share))
+    plans: dict[str, tuple[Asked, Any, Plan]] = {}
     left_out: dict[str, str] = {}
-    for asked in _asked(space, grid, distributions, fractions, shares):
+    for asked in _requested_searches(space, grid, distributions, fractions, shares):
         try:
-            plans[asked.name] = asked, planned(asked.search(estimator, budget), n_samples, _guess(asked, plans))
+            search, factor = asked.search(estimator, budget), _first_factor(asked, plans)
+            plans[asked.name] = asked, *planned(search, n_samples, factor)
         except (PrivacyError, ValueError, TypeError) as error:
             left_out[asked.name] = str(error)
     if not plans:
         raise PrivacyError(f"No search can be planned. {next(iter(left_out.values()))}")
-    rows = {name: _row(name, asked, found, budget) for name, (asked, found) in plans.items()}
+    rows = {name: _plan_row(name, *found, budget) for name, found in plans.items()}
     if time:
-        settings = next(iter(plans.values()))[1].settings
+        settings = next(iter(rows.values())).noise
         speaking("plan", True)(Stage(f"timing one training on {n_samples:,} made-up records"))
         seconds = seconds_of_training(estimator, settings, n_samples, X_example, y_example)
         rows = {name: replace(row, seconds=seconds * row.work) for name, row in rows.items()}
-    kind, why = _recommended({asked.kind for asked, _ in plans.values()}, n_samples, epsilon)
+    kind, why = _recommended({asked.kind for asked, *_ in plans.values()}, n_samples, epsilon)
     return Comparison(
         n_samples=n_samples,
         epsilon=epsilon,
         delta=delta,
         rows=list(rows.values()),
-        recommended=next(rows[name] for name, (asked, _) in plans.items() if asked.kind == kind),
+        recommended=next(rows[name] for name, (asked, *_) in plans.items() if asked.kind == kind),
         why=f"{why} {FIRST}",
         left_out=left_out,
         columns=columns_read(estimator),
     )
 
 
-def _several(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
+    """Value in a list, unless it is one."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _asked(
+def _requested_searches(
     space: Any,
     grid: Any,
     distributions: Sequence[Any],
     fractions: Sequence[float | str],
     shares: Sequence[float | None],
 ) -> Iterator[Asked]:
-    """Yield the searches to plan. One fit is a grid of one candidate: no choice, and no cost of a choice."""
+    """Yield the searches to plan.
+
+    One fit is a grid of one candidate: no choice, and no cost of a choice.
+    """
     yield Asked(kind=FIT, make=DPGridSearchCV, space={}, given={})
     for distribution in distributions:
         if not isinstance(distribution, str):
@@ -194,27 +203,30 @@ def _asked(
     yield Asked(kind=GRID, make=DPGridSearchCV, space=grid, given={})
 
 
-def _guess(asked: Asked, plans: Mapping[str, tuple[Asked, Planned]]) -> float | None:
-    """First guess of the factor: that of the previous row of the kind, or a multiple of a single fit's factor."""
-    same = [found.factor for other, found in plans.values() if other.kind == asked.kind]
+def _first_factor(asked: Asked, plans: Mapping[str, tuple[Asked, Any, Plan]]) -> float | None:
+    """First guess of the factor on the loss of an estimator.
+
+    That of the previous row of the kind, or a multiple of a single fit's factor.
+    """
+    same = [found.factor for other, _, found in plans.values() if other.kind == asked.kind]
     if same:
         return same[-1]
     fit, multiple = plans.get(FIT), GUESSES[asked.kind]
-    return None if fit is None or fit[1].factor is None or multiple is None else multiple * fit[1].factor
+    return None if fit is None or fit[-1].factor is None or multiple is None else multiple * fit[-1].factor
 
 
-def _row(name: str, asked: Asked, found: Planned, budget: Mapping[str, Any]) -> Row:
-    delta = float(budget["delta"] or 0.0)
-    distribution = found.distribution
+def _plan_row(name: str, asked: Asked, strategy: Any, plan: Plan, budget: Mapping[str, Any]) -> Row:
+    """Row of the table for one planned search."""
+    delta, distribution = float(budget["delta"] or 0.0), plan.distribution
     return Row(
         search=name,
         call=asked.call(budget),
         quantile=math.nan if distribution is None else float(distribution.expected_quantile()),
-        alone=float(found.candidates == 1) if distribution is None else float(distribution.pmf(1)),
-        epsilon_run=float(found.one_run.epsilon_at(delta)) if distribution is not None else math.nan,
-        epsilon_final=float(found.final.epsilon_at(delta)),
-        noise=found.settings,
-        work=found.work,
+        alone=float(strategy.space.size() == 1) if distribution is None else float(distribution.pmf(1)),
+        epsilon_run=math.nan if distribution is None else float(plan.promises.one_run.epsilon_at(delta)),
+        epsilon_final=float(plan.final.worst.epsilon_at(delta)),
+        noise={name: value for name, value in plan.final_recipe.settings.items() if value is not None},
+        work=expected_work(strategy, plan),
     )
 
 
@@ -227,7 +239,10 @@ RULES: tuple[tuple[Callable[[int, float], bool], str], ...] = (
 
 
 def _recommended(kinds: set[str], n_samples: int, epsilon: float) -> tuple[str, str]:
-    """Recommend a kind and say why; if it cannot be planned, take a single fit, else the first planned kind."""
+    """Kind of search to recommend, and why.
+
+    If it cannot be planned, a single fit, else the first planned kind.
+    """
     named = next(kind for applies, kind in RULES if applies(n_samples, epsilon))
     if named in kinds:
         return named, WHY[named]
@@ -237,40 +252,10 @@ def _recommended(kinds: set[str], n_samples: int, epsilon: float) -> tuple[str, 
 # --- one search -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class Planned:
-    """Public facts of a ``fit``, known without data.
+def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None) -> tuple[Any, Plan]:
+    """Strategy and plan of a search, without data.
 
-    Parameters
-    ----------
-    distribution : CountDistribution or None
-        Distribution of the number of candidates; None where all points of a grid are tried.
-    candidates : int or None
-        Number of points of a grid.
-    one_run, final : Guarantee
-        Guarantee of training one candidate, and of training the released model.
-    settings : dict
-        Parameters that set the noise of the released model.
-    work : float
-        Expected number of records processed, in units of one training on all records.
-    factor : float or None
-        Factor on the loss of the configured estimator.
-    epsilon : float
-        The total: as requested, or up to 3 % less.
-    """
-
-    distribution: CountDistribution | None
-    candidates: int | None
-    one_run: Guarantee
-    final: Guarantee
-    settings: dict[str, Any]
-    work: float
-    factor: float | None
-    epsilon: float
-
-
-def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None) -> Planned:
-    """Plan a search; with a guess of the factor roughly, at a total up to 3 % below that of ``fit``.
+    With a guess of the factor the total is up to 3 % smaller.
 
     Raises
     ------
@@ -279,22 +264,14 @@ def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None
     """
     search._validate_params()
     strategy = search._strategy()
-    plan = search._plan(strategy, n_samples, False, search.delta, near=near)
-    whole_grid = isinstance(strategy, SampleAndAggregate)
-    return Planned(
-        distribution=plan.distribution,
-        candidates=strategy.space.size() if whole_grid else None,
-        one_run=plan.promises.one_run,
-        final=plan.final.worst,
-        settings={name: value for name, value in plan.final_recipe.settings.items() if value is not None},
-        work=_work(strategy, plan),
-        factor=plan.factor,
-        epsilon=plan.spent.epsilon,
-    )
+    return strategy, search._plan(strategy, n_samples, False, search.delta, near=near)
 
 
-def _work(strategy: Any, plan: Plan) -> float:
-    """Expected number of records processed, in units of one training on all records."""
+def expected_work(strategy: Any, plan: Plan) -> float:
+    """Expected number of records that a search processes.
+
+    In units of one training on all records.
+    """
     if isinstance(strategy, SampleAndAggregate):
         candidates = strategy.space.size()
         return 1.0 + (candidates > 1) * candidates * (1.0 - 1.0 / HELD_OUT)
@@ -306,7 +283,10 @@ def _work(strategy: Any, plan: Plan) -> float:
 
 
 def _share_trained(validation: Validation) -> float:
-    """Expected number of models that a record trains in one run; the largest number where folds are public."""
+    """Expected number of models that a record trains in a run.
+
+    The largest number where folds are public.
+    """
     uses = validation.exposures()
     if any(use.probability is None for use in uses):
         return float(max(use.trainings for use in uses))
@@ -316,7 +296,9 @@ def _share_trained(validation: Validation) -> float:
 def seconds_of_training(
     estimator: Any, settings: dict[str, Any], n_samples: int, X: Any = None, y: Any = None
 ) -> float:
-    """Measure one training on public examples or made-up records; nan where records cannot be made up.
+    """Measure the seconds of one training on public records.
+
+    On examples or made-up records; nan where records cannot be made up.
 
     The records decide about this time alone: the plan does not depend on them.
     """
@@ -339,7 +321,7 @@ def seconds_of_training(
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One way to spend the budget.
+    """Row of a plan: one way to spend the budget.
 
     Parameters
     ----------
@@ -373,30 +355,32 @@ class Row:
     seconds: float = math.nan
 
 
-def _noise(row: Row) -> str:
+def _noise_cell(row: Row) -> str:
+    """Cell with the parameters that set the noise."""
     return ", ".join(f"{name}={value:.4g}" for name, value in row.noise.items() if isinstance(value, (int, float)))
 
 
-def _number(value: float, digits: int) -> str:
+def _number_cell(value: float, digits: int) -> str:
+    """Cell with a number, or a dash."""
     return "–" if math.isnan(value) else f"{value:.{digits}f}"
 
 
 #: Heading ↦ content of a cell.
 COLUMNS: dict[str, Callable[[Row], str]] = {
     "search": lambda row: row.search,
-    "quantile of the winner": lambda row: _number(row.quantile, 3),
+    "quantile of the winner": lambda row: _number_cell(row.quantile, 3),
     "one alone": lambda row: f"{100 * row.alone:.0f} %",
-    "ε of a run": lambda row: _number(row.epsilon_run, 3),
-    "ε of the model": lambda row: _number(row.epsilon_final, 3),
-    "noise": _noise,
-    "work": lambda row: _number(row.work, 1),
-    "seconds": lambda row: _number(row.seconds, 0),
+    "ε of a run": lambda row: _number_cell(row.epsilon_run, 3),
+    "ε of the model": lambda row: _number_cell(row.epsilon_final, 3),
+    "noise": _noise_cell,
+    "work": lambda row: _number_cell(row.work, 1),
+    "seconds": lambda row: _number_cell(row.seconds, 0),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Result of ``plan``: searches side by side.
+    """Comparison of searches for one budget, the result of ``plan``.
 
     Parameters
     ----------
@@ -424,6 +408,7 @@ class Comparison:
 
     @property
     def _cells(self) -> list[list[str]]:
+        """Texts of all cells of the table."""
         return [[show(row) for show in COLUMNS.values()] for row in self.rows]
 
     def __str__(self) -> str:
@@ -436,11 +421,15 @@ class Comparison:
 
     @property
     def _recommended(self) -> str:
-        """Name and call of the recommended row: a single fit is a grid of one candidate, without a choice."""
+        """Name and call of the recommended search.
+
+        A single fit is a grid of one candidate, without a choice.
+        """
         return f"{self.recommended.search}: {self.recommended.call}"
 
     @property
     def _title(self) -> str:
+        """Title of the table: records and budget."""
         delta = "" if self.delta is None else f", delta = {self.delta:g}"
         return f"{self.n_samples:,} records, epsilon = {self.epsilon:g}{delta}"
 

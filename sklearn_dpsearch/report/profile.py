@@ -14,7 +14,7 @@ from ..privacy._types import Array
 from ..privacy.guarantees.base import SmallestOf, Statement, as_guarantee
 from ..privacy.guarantees.composition import Composition, Envelope, Mixture
 from ..privacy.selection.best_of import BestOf
-from .drawing import SearchDisplay, looks
+from .drawing import SearchDisplay, cycle_looks
 
 #: Smallest δ of drawn profiles, and factor on the total's ε at this δ up to which profiles are drawn.
 SMALLEST, BEYOND = 1e-10, 1.3
@@ -31,7 +31,7 @@ TOTAL, ONE_RUN = "everything released", "one run"
 
 @dataclass(kw_only=True, eq=False)
 class PrivacyProfileDisplay(SearchDisplay):
-    """Privacy profiles side by side: the largest δ over ε.
+    """Display of privacy profiles side by side: δ over ε.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ class PrivacyProfileDisplay(SearchDisplay):
         PrivacyProfileDisplay
         """
         total = as_guarantee(guarantee)
-        at = _places(total, n_points) if epsilons is None else np.asarray(epsilons, dtype=float)
-        drawn = {TOTAL: total, **_beside(total, published)}
+        at = _epsilon_grid(total, n_points) if epsilons is None else np.asarray(epsilons, dtype=float)
+        drawn = {TOTAL: total, **_curves_beside(total, published)}
         return cls(
             epsilons=at,
             curves={name: np.asarray(one.delta_at(at)) for name, one in drawn.items()},
@@ -114,7 +114,7 @@ class PrivacyProfileDisplay(SearchDisplay):
         """
         ax = self._start(ax)
         self.lines_ = {}
-        for (name, deltas), look in zip(self.curves.items(), looks()):
+        for (name, deltas), look in zip(self.curves.items(), cycle_looks()):
             shown = np.where(deltas > 0, deltas, np.nan)  # beyond the largest loss of a pure guarantee
             (self.lines_[name],) = ax.plot(self.epsilons, shown, label=name, **look.line)
         self.line_ = self.lines_[TOTAL]
@@ -129,29 +129,32 @@ class PrivacyProfileDisplay(SearchDisplay):
         return self
 
 
-def _places(total: Guarantee, number: int) -> Array:
+def _epsilon_grid(total: Guarantee, number: int) -> Array:
+    """Values of ε up to where δ is negligible."""
     far = float(total.epsilon_at(SMALLEST))
     return np.linspace(0.0, BEYOND * (far if 0 < far < np.inf else 1.0), number)
 
 
-def _beside(total: Guarantee, published: bool) -> dict[str, Guarantee]:
-    """One run, and bounds on the same search by others."""
-    run = _of_parts(total, _one_run)
+def _curves_beside(total: Guarantee, published: bool) -> dict[str, Guarantee]:
+    """Guarantees of one run, and bounds on a search by others."""
+    run = _pick_from_parts(total, _one_run)
     found = {} if run is None else {ONE_RUN: run}
     for name in _published(total) if published else ():
-        bound = _of_parts(total, partial(_bound, name=name))
+        bound = _pick_from_parts(total, partial(_bound_by_name, name=name))
         found |= {} if bound is None else {name: bound}
     return found
 
 
-def _of_parts(guarantee: Guarantee, pick: Callable[[Guarantee], Guarantee | None]) -> Guarantee | None:
-    """Apply ``pick`` to a guarantee, or to each part of a mixture or an envelope.
+def _pick_from_parts(guarantee: Guarantee, pick: Callable[[Guarantee], Guarantee | None]) -> Guarantee | None:
+    """Pick a guarantee inside each part of a mixture or envelope.
+
+    Where a coin or a public split decides whether a record trains or validates, a search has a part for each.
 
     Where a coin or a public split decides whether a record trains or validates, a search has a part for each.
     """
     if not isinstance(guarantee, Mixture | Envelope):
         return pick(guarantee)
-    parts = [found for part in guarantee.parts if (found := _of_parts(part, pick)) is not None]
+    parts = [found for part in guarantee.parts if (found := _pick_from_parts(part, pick)) is not None]
     if len(parts) < len(guarantee.parts):
         return None
     return mixture(parts, guarantee.weights) if isinstance(guarantee, Mixture) else envelope(parts)
@@ -160,25 +163,29 @@ def _of_parts(guarantee: Guarantee, pick: Callable[[Guarantee], Guarantee | None
 def _one_run(guarantee: Guarantee) -> Guarantee | None:
     """Guarantee of one run of the innermost search; of several parts, the first that has one."""
     if isinstance(guarantee, Composition):
-        return next((run for part in guarantee.parts if (run := _of_parts(part, _one_run)) is not None), None)
+        return next((run for part in guarantee.parts if (run := _pick_from_parts(part, _one_run)) is not None), None)
     inner = next((getattr(guarantee, name) for name in INSIDE if hasattr(guarantee, name)), None)
-    return inner if inner is None else _of_parts(inner, _one_run) or inner
+    return inner if inner is None else _pick_from_parts(inner, _one_run) or inner
 
 
 def _published(guarantee: Guarantee) -> list[str]:
-    """Names of bounds published by others on any part."""
+    """Names of published bounds on any part of a guarantee."""
     if isinstance(guarantee, Mixture | Envelope):
         return list(dict.fromkeys(name for part in guarantee.parts for name in _published(part)))
     bounds = guarantee.bounds if isinstance(guarantee, SmallestOf) else {}
     return [name for name in bounds if name.startswith(PUBLISHED)]
 
 
-def _bound(guarantee: Guarantee, name: str) -> Guarantee | None:
+def _bound_by_name(guarantee: Guarantee, name: str) -> Guarantee | None:
+    """Bound of a search by its name, or None."""
     return guarantee.bounds.get(name) if isinstance(guarantee, SmallestOf) else None
 
 
 def _certificate(total: BestOf) -> tuple[Array, Array]:
-    """ε, and lower bounds on δ from a mechanism with the guarantee of one run; empty if no such mechanism is known."""
+    """Values of ε, and certified lower bounds on δ there.
+
+    From a mechanism with the guarantee of one run; empty if no such mechanism is known.
+    """
     far = float(total.epsilon_at(FAINT))
     places = np.linspace(0.0, far if far < np.inf else 1.0, CERTIFIED + 2)[1:-1]
     claims = np.asarray(total.delta_at(places)) * (1.0 - CLOSE)  # just refutable, so that witnesses are found

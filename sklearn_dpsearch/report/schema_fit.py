@@ -32,7 +32,7 @@ PUBLIC = "The schema was not taken from the records, and the names and types of 
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaReport:
-    """Noisy shares of the values that a schema does not describe.
+    """Report of noisy shares of values that a schema lacks.
 
     Attributes
     ----------
@@ -78,7 +78,9 @@ def schema_report(
     ledger: PrivacyLedger | None = None,
     groups: Any = None,
 ) -> SchemaReport:
-    """Estimate, with privacy, which shares of each column are missing, unknown, or outside of their range.
+    """Estimate shares of missing, unknown or clipped values, with privacy.
+
+    Of each column of a table.
 
     Encoders and nets take every value without an error, because an error would reveal the value. So a schema that does
     not fit the records goes unnoticed: values that the schema spells otherwise all count as unknown. This report tells,
@@ -139,7 +141,7 @@ def schema_report(
     if neighboring != "add_remove":
         check_size_of_delta("delta", delta, max(number_of_persons(persons), 1))
 
-    noise, guarantee = _noise(len(known), epsilon, delta, neighboring)
+    noise, guarantee = _count_noise(len(known), epsilon, delta, neighboring)
     spent = PrivacySpent(
         guarantee=guarantee,
         delta=delta,
@@ -159,17 +161,18 @@ def schema_report(
         cells = (FITS, *column.ways_to_misfit)
         counts = np.bincount(kinds, minlength=len(cells))
         squared = Fraction(2 if neighboring == "replace_one" else 1)  # of one of the columns
-        noisy = dict(zip(cells, release_sum(f"column {name}", counts, squared, partial(_noisy, noise))))
+        noisy = dict(zip(cells, release_sum(f"column {name}", counts, squared, partial(_add_noise, noise))))
         totals.append(max(sum(noisy.values()), 1))
         shares[name] = {cell: min(max(noisy[cell] / totals[-1], 0.0), 1.0) for cell in cells[1:]}
     return SchemaReport(shares=shares, std=noise.std / float(np.median(totals)), privacy_spent_=spent)
 
 
-def _noisy(noise: Noise, counts: NDArray[np.int64]) -> list[int]:
+def _add_noise(noise: Noise, counts: NDArray[np.int64]) -> list[int]:
+    """Counts with a draw of noise each."""
     return [int(count) + noise.sample() for count in counts]
 
 
-def _noise(columns: int, epsilon: float, delta: float, neighboring: Neighboring) -> tuple[Noise, Guarantee]:
+def _count_noise(columns: int, epsilon: float, delta: float, neighboring: Neighboring) -> tuple[Noise, Guarantee]:
     """Noise of one count, and the guarantee of all counts."""
     moved = (2 if neighboring == "replace_one" else 1) * columns  # counts of one pair of neighbours, each by 1
     sensitivity = Sensitivity(moved, moved, (1,) * moved)

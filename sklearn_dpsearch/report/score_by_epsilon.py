@@ -26,7 +26,9 @@ MOST = 0.8
 
 @dataclass(kw_only=True, eq=False)
 class NeededEpsilon(Display):
-    """Scores of a model at several ε, and the smallest ε that reaches what is wanted.
+    """Display of the scores of a model at several ε.
+
+    And the smallest ε that reaches what is wanted.
 
     Parameters
     ----------
@@ -50,7 +52,10 @@ class NeededEpsilon(Display):
 
     @property
     def epsilon(self) -> float:
-        """Smallest ε from which on four of five fits reach the score; inf where none of the given ones does."""
+        """Smallest ε from which four of five fits reach the score.
+
+        inf where none of the given ones does.
+        """
         reached = np.mean(self.scores >= self.at_least, axis=1) >= MOST
         failed = np.flatnonzero(~reached)
         first = int(failed[-1]) + 1 if failed.size else 0
@@ -72,7 +77,9 @@ class NeededEpsilon(Display):
         )
 
     def plot(self, ax: Any = None, *, name: str = "mean") -> NeededEpsilon:
-        """Draw the mean over ε, the band from the worst to the best fit, and the score that is wanted.
+        """Draw scores over ε, and the score that is wanted.
+
+        The mean, and the band from the worst to the best fit.
 
         Parameters
         ----------
@@ -164,19 +171,19 @@ def needed_epsilon(
     >>> found.epsilon
     1.0
     """
-    name = _target_of(estimator)
+    name = _epsilon_parameter(estimator)
     values = np.sort(np.asarray(epsilons, dtype=float))
     rng = check_random_state(random_state)
     with counted():
         scores = [
-            [_score(clone(estimator).set_params(**{name: float(epsilon)}), split, scoring) for epsilon in values]
+            [_fit_score(clone(estimator).set_params(**{name: float(epsilon)}), split, scoring) for epsilon in values]
             for split in _splits(X_public, y_public, n_samples, n_fits, rng)
         ]
     return NeededEpsilon(epsilons=values, scores=np.transpose(scores), at_least=at_least, n_samples=n_samples)
 
 
-def _target_of(estimator: Any) -> str:
-    """Name of the parameter that sets ε."""
+def _epsilon_parameter(estimator: Any) -> str:
+    """Name of the parameter that sets ε of an estimator."""
     given = estimator.get_params(deep=False)
     for name in ("target_epsilon", "epsilon"):
         if name in given:
@@ -188,7 +195,10 @@ def _target_of(estimator: Any) -> str:
 
 
 def _splits(X: Any, y: Any, n_samples: int, n_fits: int, rng: np.random.RandomState) -> Iterator[tuple[Any, ...]]:
-    """Records to fit on, ``n_samples`` of them, and records to score on; classes are spread evenly."""
+    """Splits of public records for fitting and scoring.
+
+    ``n_samples`` records to fit on; classes are spread evenly.
+    """
     places, labels = np.arange(len(y)), np.asarray(y)
     stratify = None if type_of_target(labels).startswith("continuous") else labels
     for _ in range(n_fits):
@@ -197,7 +207,7 @@ def _splits(X: Any, y: Any, n_samples: int, n_fits: int, rng: np.random.RandomSt
         yield _safe_indexing(X, drawn), _safe_indexing(X, test), labels[drawn], labels[test]
 
 
-def _score(model: Any, split: tuple[Any, ...], scoring: Any) -> float:
-    """Score of one fit."""
+def _fit_score(model: Any, split: tuple[Any, ...], scoring: Any) -> float:
+    """Score of one fit on a split."""
     X, X_test, y, y_test = split
     return float(check_scoring(model, scoring)(model.fit(X, y), X_test, y_test))

@@ -19,7 +19,9 @@ PARTIAL = "the model is more than the sum of these curves"
 
 @dataclass(kw_only=True, eq=False)
 class ShapeDisplay(Display):
-    """Effect of each value of each column, in the column's own unit, with the standard deviation of the noise.
+    """Display of the effect of each value of each column.
+
+    In the column's own unit, with the standard deviation of the noise.
 
     It follows from the schema and the released weights: no record is needed, and it costs no privacy.
 
@@ -73,7 +75,7 @@ class ShapeDisplay(Display):
         ShapeDisplay
         """
         model = getattr(estimator, "best_estimator_", estimator)
-        shapes, last = _shapes(model, columns), model[-1] if isinstance(model, Pipeline) else model
+        shapes, last = _column_shapes(model, columns), model[-1] if isinstance(model, Pipeline) else model
         classes = list(getattr(last, "classes_", ()))
         curves = [f"log odds of {classes[1]}"] if len(classes) == 2 else list(map(str, classes)) or ["prediction"]
         return cls(shapes=shapes, curves=curves, partial=_is_partial(last))
@@ -107,7 +109,7 @@ class ShapeDisplay(Display):
         return self
 
     def _panels(self) -> list[Any]:
-        """New axes with one scale of effects, so that panels can be compared."""
+        """New axes with one scale of effects, for each column."""
         first, (beside, count) = axes_of(None, type(self).__name__), (min(BESIDE, len(self.shapes)), len(self.shapes))
         figure, below = first.figure, math.ceil(count / beside)
         first.remove()
@@ -118,7 +120,8 @@ class ShapeDisplay(Display):
         return panels[:count]
 
 
-def _shapes(model: Any, columns: Sequence[str] | None) -> Mapping[str, Any]:
+def _column_shapes(model: Any, columns: Sequence[str] | None) -> Mapping[str, Any]:
+    """Shapes of the columns of a fitted model."""
     found: Mapping[str, Any]
     if isinstance(model, Pipeline) and len(model) == 2 and hasattr(model[0], "shapes") and hasattr(model[1], "coef_"):
         found = model[0].shapes(model[1].coef_, getattr(model[1], "coef_noise_", None), columns)
@@ -133,10 +136,12 @@ def _shapes(model: Any, columns: Sequence[str] | None) -> Mapping[str, Any]:
 
 
 def _is_partial(model: Any) -> bool:
+    """Return whether a model is more than a sum of curves."""
     return bool(getattr(model, "hidden_layer_sizes_", ())) or getattr(model, "max_features_per_cell", 1) > 1
 
 
 def _draw_curve(panel: Any, shape: Any, curve: int, label: str, look: Look) -> None:
+    """Draw the effect of a range of values, with its noise."""
     effects = shape.effects[curve]
     panel.plot(shape.values, effects, label=label, **look.line)
     if shape.noise is not None:
@@ -145,7 +150,10 @@ def _draw_curve(panel: Any, shape: Any, curve: int, label: str, look: Look) -> N
 
 
 def _draw_list(panel: Any, shape: Any, curve: int, label: str, look: Look) -> None:
-    """A point for each value, curves of several classes beside each other."""
+    """Draw the effect of listed values as points.
+
+    Curves of several classes beside each other.
+    """
     places = np.arange(len(shape.values)) + 0.08 * curve
     noise = None if shape.noise is None else shape.noise[curve]
     panel.errorbar(places, shape.effects[curve], yerr=noise, fmt=look.marker, color=look.color, label=label, capsize=2)

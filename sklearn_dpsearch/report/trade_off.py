@@ -20,7 +20,9 @@ LEAST = 1e-4
 
 @dataclass(kw_only=True, eq=False)
 class TradeOffDisplay(SearchDisplay):
-    """True positive rates that no attack exceeds, over its false positive rate.
+    """Display of the largest true positive rates of any attack.
+
+    Over its false positive rate.
 
     The trade-off curve upside down, in the form of scikit-learn's ROC curves: guessing lies on the diagonal.
 
@@ -95,8 +97,8 @@ class TradeOffDisplay(SearchDisplay):
         ax = self._start(ax)
         look = LOOKS[len(ax.get_lines()) // 3 % len(LOOKS)]
         (self.line_,) = ax.plot(self.false_positive_rates, self.true_positive_rates, label=name, **look.line)
-        self._guessing(ax)
-        self._read(ax, look.color)
+        self._draw_diagonal(ax)
+        self._draw_readings(ax, look.color)
         ax.set(xlabel="false positive rate", ylabel="true positive rate", aspect="equal")
         if log:
             ax.set(xscale="log", yscale="log")
@@ -105,13 +107,17 @@ class TradeOffDisplay(SearchDisplay):
         ax.legend(loc="lower right")
         return self
 
-    def _guessing(self, ax: Any) -> None:
+    def _draw_diagonal(self, ax: Any) -> None:
+        """Draw the diagonal of pure guessing."""
         both, ink = np.geomspace(LEAST, 1.0, 50), ax.xaxis.label.get_color()
         named = any(line.get_label() == "guessing" for line in ax.get_lines())
         ax.plot(both, both, color=ink, linestyle=":", linewidth=1, label="_" if named else "guessing")
 
-    def _read(self, ax: Any, color: str) -> None:
-        """Mark readings on the curve, with their text in the legend, where no line crosses it."""
+    def _draw_readings(self, ax: Any, color: str) -> None:
+        """Mark readings on the curve, with text in the legend.
+
+        No line crosses it there.
+        """
         said = [f"{percent_up(power)} found, {100 * rate:g} % accused" for rate, power in self.readings.items()]
         said.append(f"advantage {percent_up(self.advantage)}")
         ax.plot(list(self.readings), list(self.readings.values()), "o", color=color, label="\n".join(said))

@@ -13,7 +13,9 @@ from .noise import Sensitivity
 
 
 class PrivateScorer(ABC):
-    """A score of a fitted model on private records, through a vector of integers of known sensitivity.
+    """Scorer of fitted models on private records.
+
+    A score through a vector of integers of known sensitivity.
 
     The search computes ``statistic``, adds noise drawn for ``sensitivity`` to each integer, and passes the noisy
     integers to ``score``, which sees nothing else of the data. All three receive the neighbouring relation of the whole
@@ -30,7 +32,7 @@ class PrivateScorer(ABC):
 
     @abstractmethod
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
-        """The integers before noise: NOT private.
+        """Integers of the score before noise: NOT private.
 
         A record that cannot be scored, or not with finite numbers, contributes the worst value.
         """
@@ -41,7 +43,9 @@ class PrivateScorer(ABC):
 
     @abstractmethod
     def score(self, noisy: Sequence[int], n_scored: int, neighboring: Neighboring) -> float:
-        """The score, from noisy integers and public numbers. Greater is better; always finite.
+        """Score from noisy integers and public numbers.
+
+        Greater is better; always finite.
 
         Parameters
         ----------
@@ -61,7 +65,9 @@ class PrivateScorer(ABC):
         """
 
     def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The metric without noise and without bounds, as ``search.score`` reports it for the caller's own test data.
+        """Metric without noise and without bounds.
+
+        As ``search.score`` reports it for the caller's own test data.
 
         NOT private. Scorers that clip values to public bounds or support weights override this method; by default the
         scorer itself is called.
@@ -86,7 +92,7 @@ class PrivateScorer(ABC):
 
 
 def is_additive(scorer: PrivateScorer) -> bool:
-    """Return whether the statistic of records is the sum over any parts of them.
+    """Return whether the statistic of a score is a sum over records.
 
     Every scorer of this library sums contributions of single records. Other scorers count as not additive: a maximum,
     say, would move more if blocks were added up.
@@ -95,7 +101,7 @@ def is_additive(scorer: PrivateScorer) -> bool:
 
 
 def check_relation(neighboring: object) -> None:
-    """Raise ``ValueError`` unless the number of records is public under this neighbouring relation."""
+    """Raise unless the relation makes the number of records public."""
     require(
         neighboring in ("zero_out", "replace_one"),
         "neighboring='zero_out' or 'replace_one', under which the number of scored records is public",
@@ -104,7 +110,10 @@ def check_relation(neighboring: object) -> None:
 
 
 def check_resolution(resolution: int, least: int = 1) -> int:
-    """``resolution`` as a Python integer, which does not wrap around like NumPy's, or an error."""
+    """Resolution of a score as a Python integer, or an error.
+
+    It does not wrap around like NumPy's.
+    """
     plain_number("resolution", resolution)
     whole = least <= resolution <= 10**9 and int(resolution) == resolution
     require(whole, f"an integer {least} <= resolution <= 10**9", resolution=resolution)
@@ -120,7 +129,9 @@ def standard_error(
     noise_std: float,
     size_std: float = 0.0,
 ) -> float:
-    """The standard error of ``scorer.score(noisy, n_scored, neighboring)``, as a function of the same numbers.
+    """Standard error of a score through its noise, as a function.
+
+    Of the same numbers as ``scorer.score(noisy, n_scored, neighboring)``.
 
     Each noisy integer, and the number of records, is moved up and down by its standard deviation; half the differences
     of the score add up in squares. This reads nothing but noisy integers and public numbers: post-processing.
@@ -153,14 +164,14 @@ def standard_error(
         return scorer.score(noisy, max(n_scored + by, 1), neighboring)
 
     try:
-        errors = [_half_of(lambda by, i=i: moved(i, by), noise_std) for i in range(len(noisy))]  # type: ignore[misc]
-        errors.append(_half_of(resized, size_std))
+        errors = [_half_difference(lambda by, i=i: moved(i, by), noise_std) for i in range(len(noisy))]  # type: ignore[misc]
+        errors.append(_half_difference(resized, size_std))
     except Exception:  # a user's scorer may refuse other integers; its score remains valid
         return math.nan
     return math.hypot(*errors)
 
 
-def _half_of(score: Callable[[int], float], std: float) -> float:
-    """Half the difference of the score between one standard deviation above and below."""
+def _half_difference(score: Callable[[int], float], std: float) -> float:
+    """Half the difference of a score across two standard deviations."""
     step = max(round(std), 1)
     return 0.5 * (score(step) - score(-step)) * std / step

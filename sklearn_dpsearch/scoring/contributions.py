@@ -30,7 +30,9 @@ LARGEST = 10**30
 
 
 def response_function(estimator: Any, methods: str | Sequence[str]) -> Respond:
-    """The first of the methods that a fitted estimator has, as X ↦ an array with one row for each record.
+    """First available response method of an estimator, as a function.
+
+    X ↦ an array with one row for each record.
 
     Whether the estimator is fitted follows from its attributes: an exception on a record says nothing about that.
     """
@@ -43,11 +45,14 @@ def response_function(estimator: Any, methods: str | Sequence[str]) -> Respond:
         )
     if isinstance(estimator, BaseEstimator) and vars(estimator).keys() <= estimator.get_params(deep=False).keys():
         check_is_fitted(estimator)
-    return partial(_answers, method)
+    return partial(_checked_answers, method)
 
 
-def _answers(method: Callable[[Any], Any], X: Any) -> Labels:
-    """One row for each record: any other number would be broadcast, and mix records."""
+def _checked_answers(method: Callable[[Any], Any], X: Any) -> Labels:
+    """Responses of a model with one row for each record.
+
+    Any other number would be broadcast, and mix records.
+    """
     answers = method(X)
     are_several = hasattr(answers, "__len__") and getattr(answers, "ndim", 1) > 0
     if (found := _num_samples(answers) if are_several else 1) != (needed := _num_samples(X)):
@@ -59,7 +64,9 @@ def _answers(method: Callable[[Any], Any], X: Any) -> Labels:
 
 
 def contributions(respond: Respond, evaluate: Evaluate, X: Any, y: Any, worst: Sequence[float]) -> Array:
-    """``evaluate(y, respond(X))`` of shape (n, d), in calls of always the same number of records.
+    """Contributions of records to a score, evaluated in equal blocks.
+
+    ``evaluate(y, respond(X))`` of shape (n, d), in calls of always the same number of records.
 
     The last digit of a model's answer may depend on the size of a call and on the record's place in it, because linear
     algebra takes other routes for others. So every call has BLOCK records: the last block is filled up with its own.
@@ -111,18 +118,24 @@ def contributions(respond: Respond, evaluate: Evaluate, X: Any, y: Any, worst: S
 
 
 def quantised(values: Array, lower: float, upper: float, resolution: int) -> Places:
-    """The nearest of ``resolution + 1`` levels from lower (0) to upper (``resolution``)."""
+    """Numbers rounded to one of ``resolution + 1`` levels.
+
+    From lower (0) to upper (``resolution``).
+    """
     share = (np.clip(values, lower, upper) - lower) / (upper - lower)
     return np.clip(np.rint(share * resolution), 0, resolution).astype(np.int64)
 
 
 def finite(noisy: Sequence[int]) -> list[int]:
-    """Cut off noisy integers that no double could hold."""
+    """Noisy integers cut off where no double could hold them."""
     return [max(-LARGEST, min(LARGEST, int(value))) for value in noisy]
 
 
 def equal(first: Any, second: Any) -> Flags:
-    """Record-wise equality of labels of any kind; rows of several labels must agree in all, and in their number."""
+    """Mask of records whose labels are equal, of any kind.
+
+    Rows of several labels must agree in all, and in their number.
+    """
     first, second = column_of(as_array(first)), column_of(as_array(second))
     if first.shape[1:] != second.shape[1:]:
         first, second = (objects([*map(label_of, labels.tolist())]) for labels in (first, second))
@@ -133,6 +146,6 @@ def equal(first: Any, second: Any) -> Flags:
 
 
 def numbers(values: Any) -> Array:
-    """A number for each record, shape (n,); nan for records that have several."""
+    """Number of each record, shape (n,), nan for several."""
     found = column_of(as_array(values))
     return found.astype(float) if found.ndim == 1 else np.full(len(found), np.nan)

@@ -20,13 +20,15 @@ from .contributions import Places, Respond, contributions, equal, finite, respon
 from .noise import Sensitivity
 
 
-def _unasked(X: Any) -> npt.NDArray[Any]:
-    """No answers, one for each record."""
+def _no_answers(X: Any) -> npt.NDArray[Any]:
+    """Responses for records that need none of the model."""
     return np.zeros(_num_samples(X))
 
 
 class HistogramScorer(PrivateScorer):
-    """A function of a histogram: every record falls into at most one cell.
+    """Scorer from a noisy histogram of records in cells.
+
+    Every record falls into at most one cell.
 
     A record that is added, removed or blanked out changes one count by 1. A record that is changed may move from one
     cell to another, which changes two counts by 1 each.
@@ -35,11 +37,14 @@ class HistogramScorer(PrivateScorer):
     @property
     @abstractmethod
     def n_cells(self) -> int:
-        """Number of counts."""
+        """Number of cells of the histogram."""
 
     @abstractmethod
     def responding(self, estimator: object) -> Respond:
-        """Return X ↦ what the cells are of, one row for each record."""
+        """Response of a model that cells are made of, as a function.
+
+        X ↦ one row for each record.
+        """
 
     @abstractmethod
     def cells(self, y: Any, response: Any) -> npt.NDArray[Any]:
@@ -50,12 +55,12 @@ class HistogramScorer(PrivateScorer):
 
     @abstractmethod
     def of_counts(self, counts: npt.NDArray[np.float64]) -> float:
-        """The metric, from noisy counts, some of them negative."""
+        """Metric from noisy counts, some of them negative."""
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
         cells = contributions(self.responding(estimator), self.cells, X, y, [np.nan])[:, 0]
         if np.isnan(cells).any():
-            worst = contributions(_unasked, lambda y, _: self.cells(y, None), X, y, [-1.0])[:, 0]
+            worst = contributions(_no_answers, lambda y, _: self.cells(y, None), X, y, [-1.0])[:, 0]
             cells = np.where(np.isnan(cells), worst, cells)
         counted = np.bincount(1 + cells.astype(np.int64), minlength=1 + self.n_cells)
         return [int(count) for count in counted[1:]]
@@ -78,11 +83,11 @@ class HistogramScorer(PrivateScorer):
 
 
 class CountScorer(HistogramScorer):
-    """A function of counts by label and predicted label."""
+    """Scorer from counts by label and predicted label."""
 
     @abstractmethod
     def value(self, counts: Sequence[float]) -> float:
-        """The metric, from counts ≥ 0."""
+        """Metric from counts that are at least 0."""
 
     def responding(self, estimator: object) -> Respond:
         return response_function(estimator, "predict")
@@ -93,7 +98,9 @@ class CountScorer(HistogramScorer):
 
 @dataclass(frozen=True, kw_only=True)
 class BalancedAccuracyScorer(CountScorer):
-    """Mean over the classes of their share of right predictions.
+    """Scorer of balanced accuracy, from noisy counts.
+
+    Mean over the classes of their share of right predictions.
 
     Right and wrong predictions of each class are counted, without records of other labels. A class with noisy counts of
     0 and 0 is left out, as scikit-learn leaves out a class without records.
@@ -135,7 +142,9 @@ RETRIEVAL: dict[str, Callable[[float, float, float], tuple[float, float]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalScorer(CountScorer):
-    """Precision, recall or F₁ of one class, from noisy counts of its hits, false alarms and misses.
+    """Scorer of precision, recall or F₁ of one class.
+
+    From noisy counts of its hits, false alarms and misses.
 
     Parameters
     ----------
@@ -199,7 +208,9 @@ EXACTLY = {"roc_auc": roc_auc_score, "average_precision": average_precision_scor
 
 @dataclass(frozen=True, kw_only=True)
 class RankingScorer(HistogramScorer):
-    """Area under the ROC curve, or average precision, of one class from noisy histograms.
+    """Scorer of ROC AUC or average precision of one class.
+
+    From noisy histograms.
 
     Parameters
     ----------
@@ -245,7 +256,10 @@ class RankingScorer(HistogramScorer):
 
 
 def _log_odds(estimator: Any, pos_label: Any) -> Callable[[Any], Array]:
-    """X ↦ scores of one class, shape (n,), as log-odds; each from its record alone, nan if missing."""
+    """Log-odds of one class by a model, as a function of records.
+
+    X ↦ shape (n,); each from its record alone, nan if missing.
+    """
     place = int(positions([pos_label], estimator.classes_)[0])
     if place < 0:  # a model that does not know the class
         return lambda X: np.full(_num_samples(X), np.nan)
@@ -253,16 +267,19 @@ def _log_odds(estimator: Any, pos_label: Any) -> Callable[[Any], Array]:
         shares = response_function(estimator, "predict_proba")
         return lambda X: _logit(np.asarray(shares(X), dtype=float)[:, place])
     decide = response_function(estimator, "decision_function")
-    return lambda X: _of_class(np.asarray(decide(X), dtype=float), place)
+    return lambda X: _orient_to_class(np.asarray(decide(X), dtype=float), place)
 
 
 def _logit(shares: Array) -> Array:
-    """Infinite at 0 and 1."""
+    """Log-odds of probabilities, infinite at 0 and 1."""
     with np.errstate(all="ignore"):
         found: Array = np.log(shares) - np.log1p(-shares)
         return found
 
 
-def _of_class(decisions: Array, place: int) -> Array:
-    """A decision function of two classes is that of the second."""
+def _orient_to_class(decisions: Array, place: int) -> Array:
+    """Decision function turned towards one of two classes.
+
+    That of two classes is for the second.
+    """
     return decisions[:, place] if decisions.ndim == 2 else decisions if place == 1 else -decisions

@@ -20,14 +20,17 @@ from .noise import Sensitivity
 
 
 class RecordValues(Protocol):
-    """Values that are averaged: (labels, the model's responses, its ``classes_`` or None) ↦ one value per record."""
+    """Values of records that a scorer averages.
+
+    (labels, the model's responses, its ``classes_`` or None) ↦ one value per record.
+    """
 
     def __call__(self, y: Any, response: Any, classes: Any, /) -> Any: ...
 
 
 @dataclass(frozen=True)
 class Match:
-    """1 where the prediction is the label."""
+    """Value 1 where the prediction is the label."""
 
     def __call__(self, y: Any, response: Any, classes: Any) -> Flags:
         return equal(y, response)
@@ -35,7 +38,10 @@ class Match:
 
 @dataclass(frozen=True)
 class InTopK:
-    """1 where the label is among the k classes with the largest scores; of equal scores the later class wins."""
+    """Value 1 where the label has one of the k largest scores.
+
+    Of equal scores the later class wins.
+    """
 
     k: int
 
@@ -53,7 +59,9 @@ class InTopK:
 
 @dataclass(frozen=True)
 class LogLoss:
-    """−log of the probability given to the label; infinite for a label that the model does not know.
+    """Value −log of the probability given to the label.
+
+    Infinite for a label that the model does not know.
 
     A probability of 0 counts as the smallest step of a double, as in scikit-learn.
     """
@@ -68,7 +76,7 @@ class LogLoss:
 
 @dataclass(frozen=True)
 class ErrorPower:
-    """|y − prediction|^power."""
+    """Value |y − prediction|^power of each record."""
 
     power: int
 
@@ -78,7 +86,10 @@ class ErrorPower:
 
 @dataclass(frozen=True)
 class OfPredictions:
-    """A caller's own ``score_func(y_true, y_pred)``, called with one record at a time, so that it sees no other."""
+    """Value of a caller's own ``score_func(y_true, y_pred)``, record by record.
+
+    It is called with one record at a time, so that it sees no other.
+    """
 
     score_func: Callable[[Any, Any], Any]
 
@@ -87,6 +98,7 @@ class OfPredictions:
         return np.array([self._of_one(y[i : i + 1], response[i : i + 1]) for i in range(len(y))], dtype=float)
 
     def _of_one(self, y: Labels, response: Labels) -> float:
+        """Value of one record by the caller's function."""
         found = np.asarray(self.score_func(_plain(y), _plain(response)), dtype=float)
         if found.size != 1:
             raise ValueError(
@@ -100,7 +112,10 @@ class OfPredictions:
 
 
 def _plain(one: Labels) -> Labels:
-    """Objects of a single record as an array of its own type, which no other record decides."""
+    """Single record as an array of its own type.
+
+    No other record decides the type.
+    """
     return np.array(one.tolist()) if one.dtype == object else one
 
 
@@ -109,7 +124,9 @@ def _plain(one: Labels) -> Labels:
 
 @dataclass(frozen=True, kw_only=True)
 class MeanScorer(PrivateScorer):
-    """The mean over the records of a value between public bounds.
+    """Scorer of the mean of a bounded value over the records.
+
+    Bounds are public.
 
     ``private_scorer`` and ``make_private_scorer`` build it.
 
@@ -161,7 +178,7 @@ class MeanScorer(PrivateScorer):
 
     @property
     def worst(self) -> float:
-        """The value of a record that cannot be scored."""
+        """Worst value, for a record that cannot be scored."""
         return self.lower if self.greater_is_better else self.upper
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
@@ -184,10 +201,12 @@ class MeanScorer(PrivateScorer):
         return mean if self.greater_is_better else -mean
 
     def _evaluate(self, estimator: object) -> Evaluate:
+        """Function from labels and responses to the value of each record."""
         classes = getattr(estimator, "classes_", None)
         return lambda y, response: self.values(y, response, classes)
 
     def _values(self, estimator: object, X: Any, y: Any) -> Array:
+        """Values of records by a model's responses."""
         response = response_function(estimator, self.response_method)(X)
         return np.asarray(self._evaluate(estimator)(as_array(y), response), dtype=float)
 
@@ -198,7 +217,10 @@ class MeanScorer(PrivateScorer):
         return mean if self.greater_is_better else -mean
 
     def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The mean of the values as they are, without clipping and also if some are not finite."""
+        """Mean of the values, without clipping.
+
+        As they are, also if some are not finite.
+        """
         mean = float(np.average(self._values(estimator, X, y), weights=sample_weight))
         return mean if self.greater_is_better else -mean
 
@@ -213,7 +235,9 @@ def make_private_scorer(
     resolution: int = 1000,
     name: str | None = None,
 ) -> MeanScorer:
-    """A private scorer from a function of one record's truth and prediction.
+    """Make a private scorer from a function of truth and prediction.
+
+    Of one record.
 
     Parameters
     ----------

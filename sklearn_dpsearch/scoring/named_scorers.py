@@ -22,7 +22,9 @@ from .r2 import R2Scorer
 
 
 def stated_facts(estimator: Any) -> Mapping[str, Any]:
-    """Options of private scorers, from ``classes`` and ``bounds_y`` of an estimator, or of a pipeline's last step.
+    """Options of private scorers that an estimator states.
+
+    From ``classes`` and ``bounds_y`` of an estimator, or of a pipeline's last step.
 
     Both may be parameters, or facts that a schema states (``public_facts``).
 
@@ -36,10 +38,10 @@ def stated_facts(estimator: Any) -> Mapping[str, Any]:
         estimator = estimator.steps[-1][1]
     facts = getattr(estimator, "public_facts", {})
     classes, bounds = (facts.get(name, getattr(estimator, name, None)) for name in ("classes", "bounds_y"))
-    return {**_of_classes(classes), **_of_bounds(bounds)}
+    return {**_classification_facts(classes), **_regression_facts(bounds)}
 
 
-def _of_classes(given: Any) -> dict[str, Any]:
+def _classification_facts(given: Any) -> dict[str, Any]:
     if given is None or isinstance(given, str) or callable(given):
         return {}
     try:
@@ -51,61 +53,75 @@ def _of_classes(given: Any) -> dict[str, Any]:
     return {"classes": classes, **({"pos_label": classes[1]} if len(classes) == 2 else {})}
 
 
-def _of_bounds(given: Any) -> dict[str, Any]:
+def _regression_facts(given: Any) -> dict[str, Any]:
     if not isinstance(given, Sequence) or len(given) != 2 or not all(isinstance(end, numbers.Real) for end in given):
         return {}
     lower, upper = float(given[0]), float(given[1])
     return {"y_range": (lower, upper)} if lower < upper else {}
 
 
-def _share(name: str, values: Any, **given: Any) -> MeanScorer:
-    """Share of records of which something is true."""
+def _share_scorer(name: str, values: Any, **given: Any) -> MeanScorer:
+    """Scorer of the share of records with some property."""
     return MeanScorer(values=values, lower=0.0, upper=1.0, resolution=1, name=name, **given)
 
 
-def _top_k_accuracy(*, k: int = 2) -> MeanScorer:
-    """Share of records whose label is among the k classes with the largest scores."""
+def _top_k_scorer(*, k: int = 2) -> MeanScorer:
+    """Scorer of top-k accuracy.
+
+    Share of records whose label is among the k classes with the largest scores.
+    """
     require(int(k) == k and k >= 1, "an integer k >= 1", k=k)
-    return _share("top_k_accuracy", InTopK(int(k)), response_method=("decision_function", "predict_proba"))
+    return _share_scorer("top_k_accuracy", InTopK(int(k)), response_method=("decision_function", "predict_proba"))
 
 
-def _loss(name: str, values: Any, upper: float, resolution: int, **given: Any) -> MeanScorer:
-    """Minus a mean of losses, each at most ``upper``."""
+def _loss_scorer(name: str, values: Any, upper: float, resolution: int, **given: Any) -> MeanScorer:
+    """Scorer of minus a mean of bounded losses.
+
+    Each is at most ``upper``.
+    """
     given |= {"lower": 0.0, "upper": upper, "greater_is_better": False, "resolution": resolution}
     return MeanScorer(values=values, name=name, **given)
 
 
-def _log_loss(*, clip: float = 5.0, resolution: int = 1000) -> MeanScorer:
-    """Minus the mean of −log p(label), in nats, each at most ``clip``."""
-    return _loss("neg_log_loss", LogLoss(), clip, resolution, response_method="predict_proba")
+def _log_loss_scorer(*, clip: float = 5.0, resolution: int = 1000) -> MeanScorer:
+    """Scorer of minus the mean log loss, in nats, clipped.
+
+    Each is at most ``clip``.
+    """
+    return _loss_scorer("neg_log_loss", LogLoss(), clip, resolution, response_method="predict_proba")
 
 
-def _retrieval(kind: str) -> Callable[..., PrivateScorer]:
+def _retrieval_scorer(kind: str) -> Callable[..., PrivateScorer]:
+    """Scorer of precision, recall or F₁, by name."""
     return lambda *, pos_label: RetrievalScorer(kind=kind, pos_label=pos_label)
 
 
-def _ranking(kind: str) -> Callable[..., PrivateScorer]:
+def _ranking_scorer(kind: str) -> Callable[..., PrivateScorer]:
+    """Scorer of a ranking of one class, by name."""
     return lambda *, pos_label, n_bins=16: RankingScorer(kind=kind, pos_label=pos_label, n_bins=n_bins)
 
 
-def _error(name: str, power: int) -> Callable[..., PrivateScorer]:
-    """Minus the mean of a power of absolute errors, each of which is at most ``clip``."""
-    return lambda *, clip, resolution=1000: _loss(name, ErrorPower(power), clip**power, resolution)
+def _error_scorer(name: str, power: int) -> Callable[..., PrivateScorer]:
+    """Scorer of minus a mean power of absolute errors, clipped.
+
+    Each error is at most ``clip``.
+    """
+    return lambda *, clip, resolution=1000: _loss_scorer(name, ErrorPower(power), clip**power, resolution)
 
 
 #: scikit-learn's name of a metric ↦ builder of its private scorer, and an example of its public facts.
 SCORERS: dict[str, tuple[Callable[..., PrivateScorer], str]] = {
-    "accuracy": (lambda: _share("accuracy", Match()), ""),
-    "top_k_accuracy": (_top_k_accuracy, ""),
-    "neg_log_loss": (_log_loss, ""),
+    "accuracy": (lambda: _share_scorer("accuracy", Match()), ""),
+    "top_k_accuracy": (_top_k_scorer, ""),
+    "neg_log_loss": (_log_loss_scorer, ""),
     "balanced_accuracy": (BalancedAccuracyScorer, "classes=[0, 1]"),
-    "f1": (_retrieval("f1"), "pos_label=..."),
-    "precision": (_retrieval("precision"), "pos_label=..."),
-    "recall": (_retrieval("recall"), "pos_label=..."),
-    "roc_auc": (_ranking("roc_auc"), "pos_label=..."),
-    "average_precision": (_ranking("average_precision"), "pos_label=..."),
-    "neg_mean_absolute_error": (_error("neg_mean_absolute_error", 1), "clip=10.0"),
-    "neg_mean_squared_error": (_error("neg_mean_squared_error", 2), "clip=10.0"),
+    "f1": (_retrieval_scorer("f1"), "pos_label=..."),
+    "precision": (_retrieval_scorer("precision"), "pos_label=..."),
+    "recall": (_retrieval_scorer("recall"), "pos_label=..."),
+    "roc_auc": (_ranking_scorer("roc_auc"), "pos_label=..."),
+    "average_precision": (_ranking_scorer("average_precision"), "pos_label=..."),
+    "neg_mean_absolute_error": (_error_scorer("neg_mean_absolute_error", 1), "clip=10.0"),
+    "neg_mean_squared_error": (_error_scorer("neg_mean_squared_error", 2), "clip=10.0"),
     "r2": (R2Scorer, "y_range=(0.0, 100.0)"),
 }
 
@@ -124,7 +140,7 @@ REASONS = {
 
 
 def private_scorer(name: str, **options: Any) -> PrivateScorer:
-    """The private form of a scikit-learn metric.
+    """Private form of a scikit-learn metric, by name.
 
     Parameters
     ----------
@@ -204,13 +220,13 @@ def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScor
     if isinstance(scoring, PrivateScorer):
         return scoring
     if isinstance(scoring, str):
-        return private_scorer(scoring, **_stated(scoring, estimator))
+        return private_scorer(scoring, **_options_from_estimator(scoring, estimator))
     if scoring is not None:
         raise _refusal(f"scoring={scoring!r}", "nothing is known about what one record contributes")
     if is_classifier(estimator):
         return private_scorer("accuracy")
     if "y_range" in stated_facts(estimator):
-        return private_scorer("r2", **_stated("r2", estimator))
+        return private_scorer("r2", **_options_from_estimator("r2", estimator))
     raise UnknownSensitivityError(
         f"scoring=None means the estimator's own score; for {type(estimator).__name__}, which is no classifier, that "
         f"has no usable sensitivity on private records. State public bounds: bounds_y=(..., ...) of the estimator, "
@@ -219,7 +235,7 @@ def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScor
     )
 
 
-def _stated(name: str, estimator: object) -> dict[str, Any]:
+def _options_from_estimator(name: str, estimator: object) -> dict[str, Any]:
     """Arguments of a scorer that the estimator has as parameters."""
     if name not in SCORERS:
         return {}

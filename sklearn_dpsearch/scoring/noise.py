@@ -44,7 +44,9 @@ REACH = 38.6
 
 
 def shifted_profile(variance: float, shift: int, epsilon: ArrayLike) -> Array:
-    r"""δ(ε) = P[X > εσ²/Δ − Δ/2] − e^ε·P[X > εσ²/Δ + Δ/2], rounded up.
+    r"""Profile δ(ε) of a shifted discrete Gaussian, rounded up.
+
+    δ(ε) = P[X > εσ²/Δ − Δ/2] − e^ε·P[X > εσ²/Δ + Δ/2].
 
     The hockey-stick divergence of the discrete Gaussian and its shift by Δ (Canonne, Kamath &
     Steinke 2020, Theorem 7). The likelihood ratio grows with k, so the best event is a tail. The tails that
@@ -78,15 +80,19 @@ def shifted_profile(variance: float, shift: int, epsilon: ArrayLike) -> Array:
 
 
 def upper_tail(variance: float, first: ArrayLike) -> Array:
-    """P[X ≥ first] for integers ``first``, with a relative error below ``TAIL_ERROR``."""
+    """Upper tail of the discrete Gaussian at integers.
+
+    P[X ≥ first], with a relative error below ``TAIL_ERROR``.
+    """
     first = np.asarray(first, dtype=float)
     beyond_zero = np.where(first > 0, first, 1.0 - first)
     sigma = float(np.sqrt(variance))
-    tail = _summed(variance, beyond_zero) if sigma <= LARGEST_SUM else _integrated(sigma, beyond_zero)
+    tail = _summed_tail(variance, beyond_zero) if sigma <= LARGEST_SUM else _integrated_tail(sigma, beyond_zero)
     return np.asarray(np.where(first > 0, tail, 1.0 - tail))
 
 
-def _summed(variance: float, first: Array) -> Array:
+def _summed_tail(variance: float, first: Array) -> Array:
+    """Upper tail of the discrete Gaussian by summation."""
     table = _tail_table(variance)
     return np.asarray(table[np.minimum(first, table.size - 1.0).astype(np.int64)])
 
@@ -101,8 +107,10 @@ def _tail_table(variance: float) -> Array:
     return np.asarray(above / (2.0 * above[0] - 1.0))
 
 
-def _integrated(sigma: float, first: Array) -> Array:
-    r"""Σ_{k ≥ m} f(k) = ∫_m^∞ f + f(m)/2 − f'(m)/12 + f'''(m)/720 − f⁗'(m)/30240, f(x) = exp(−x²/(2σ²)).
+def _integrated_tail(sigma: float, first: Array) -> Array:
+    r"""Upper tail of the discrete Gaussian by Euler–Maclaurin.
+
+    Σ_{k ≥ m} f(k) = ∫_m^∞ f + f(m)/2 − f'(m)/12 + f'''(m)/720 − f⁗'(m)/30240, f(x) = exp(−x²/(2σ²)).
 
     The error is at most ∫|f⁽⁶⁾|/30240, some z⁶/(30240·σ⁶) of the sum for z = m/σ: below 2e-13 where f
     does not vanish. The sum over all integers is σ√(2π) up to a factor 1 + 2·exp(−2π²σ²).
@@ -121,7 +129,7 @@ MOST_CONVOLVED = 100.0
 @part_of_guarantees
 @dataclass(frozen=True)
 class Sensitivity:
-    """Largest change of a vector of integers by one record.
+    """Sensitivity of a vector of integers: largest change by one record.
 
     Parameters
     ----------
@@ -151,18 +159,18 @@ class Sensitivity:
 
 
 class Noise(ABC):
-    """Distribution on the integers, drawn exactly."""
+    """Base class of noise on integers, drawn exactly."""
 
     #: Norm of the distance between statistics by which its guarantee goes.
     norm = 2
 
     @abstractmethod
     def sample(self, rng: IntegerSource = SYSTEM) -> int:
-        """One draw."""
+        """Draw one integer of noise."""
 
     @abstractmethod
     def times(self, factor: int) -> Noise:
-        """Noise of the same kind with ``factor`` times the standard deviation, in exact arithmetic."""
+        """Noise with a multiple of the standard deviation, exact."""
 
     @property
     @abstractmethod
@@ -171,12 +179,17 @@ class Noise(ABC):
 
     @abstractmethod
     def guarantee(self, sensitivity: Sensitivity, neighboring: Neighboring) -> Guarantee:
-        """Guarantee of adding an independent draw to every component of a statistic, rounded up."""
+        """Guarantee of adding noise to every component of a statistic.
+
+        Independent draws; rounded up.
+        """
 
 
 @dataclass(frozen=True)
 class DiscreteLaplaceNoise(Noise):
-    """P[k] ∝ exp(−|k|/scale): pure differential privacy with ε = l1/scale.
+    """Discrete Laplace noise, P[k] ∝ exp(−|k|/scale).
+
+    Pure differential privacy with ε = l1/scale.
 
     Parameters
     ----------
@@ -212,7 +225,9 @@ class DiscreteLaplaceNoise(Noise):
 
 @dataclass(frozen=True)
 class DiscreteGaussianNoise(Noise):
-    """P[k] ∝ exp(−k²/(2σ²)): see ``DiscreteGaussianDP``.
+    """Discrete Gaussian noise, P[k] ∝ exp(−k²/(2σ²)).
+
+    See ``DiscreteGaussianDP``.
 
     Parameters
     ----------
@@ -248,7 +263,9 @@ class DiscreteGaussianNoise(Noise):
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteGaussianDP(Guarantee):
-    """Discrete Gaussian noise on every component of a statistic of integers.
+    """Guarantee of discrete Gaussian noise on every component.
+
+    Of a statistic of integers.
 
     Two bounds hold, and the smaller is reported at each ε. One is the exact profile of a single component
     that moves by ``l1``: by the lemma above the worst case for that ``l1``, and hence exact where
@@ -275,14 +292,14 @@ class DiscreteGaussianDP(Guarantee):
 
     @property
     def concentrated(self) -> ZCDP:
-        """Guarantee of one draw as a single number ρ."""
+        """Number ρ of zero-concentrated DP of one draw."""
         return ZCDP(
             rho=float_above(self.sensitivity.l2_squared / (2 * self.sigma_squared)),
             neighboring=self.neighboring,
         )
 
     def renyi(self, order: ArrayLike) -> Array:
-        """ρ·α."""
+        """Rényi divergence ρ·α."""
         return self.concentrated.renyi(order)
 
     def _profile(self, epsilon: Array) -> Array:
@@ -293,7 +310,7 @@ class DiscreteGaussianDP(Guarantee):
 
     @cached_property
     def _several_components(self) -> Guarantee:
-        """A bound for changes that are spread over several components."""
+        """Bound on δ for changes of several components."""
         blocks = self.sensitivity.l1_of_blocks
         if not blocks or self.concentrated.rho > MOST_CONVOLVED:
             return self.concentrated

@@ -15,7 +15,7 @@ from ..privacy._types import Array
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.guarantees.composition import Mixture
 from ..privacy.numerics.basic_mechanisms import negligible_from
-from ..privacy.numerics.bisection import Turn, bracket, geometric, narrowed, whole_mean, within
+from ..privacy.numerics.bisection import Turn, bracket, geometric, narrow, whole_midpoint, within
 from .noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, Sensitivity
 
 #: δ below which a training guarantee's profile is ignored.
@@ -27,7 +27,9 @@ LARGEST_MULTIPLE = FINENESS * 2**80
 
 
 def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
-    """The least noise with a guarantee as strong as the training's, at every ε.
+    """Least noise of a score that is as private as training.
+
+    At every ε.
 
     With such noise a record that is only scored loses no more privacy than a record that is only trained on. So scores
     on held-out records cost nothing extra.
@@ -65,40 +67,47 @@ def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
             "(fit(..., X_public=..., y_public=...))."
         )
     if training.delta_at(0.0) <= np.finfo(float).tiny:
-        raise _no_room(training)
-    return _matched(training, sensitivity)
+        raise _no_room_error(training)
+    return _matched_by_kind(training, sensitivity)
 
 
 @lru_cache(maxsize=128)
-def _matched(training: Guarantee, sensitivity: Sensitivity) -> Noise:
+def _matched_by_kind(training: Guarantee, sensitivity: Sensitivity) -> Noise:
     return MATCHING.get(type(training), _laplace_if_pure)(training, sensitivity)
 
 
-def _same_epsilon(training: PureDP | ApproxDP, sensitivity: Sensitivity) -> Noise:
-    """ε = l1/scale, in exact arithmetic."""
+def _laplace_of_epsilon(training: PureDP | ApproxDP, sensitivity: Sensitivity) -> Noise:
+    """Laplace noise with ε = l1/scale, exact."""
     if training.epsilon == 0:
         return _least_gaussian(training, sensitivity)
     return _laplace(training.epsilon, sensitivity)
 
 
-def _same_rho(training: ZCDP, sensitivity: Sensitivity) -> Noise:
-    """ρ = l2²/(2σ²), in exact arithmetic."""
+def _gaussian_of_rho(training: ZCDP, sensitivity: Sensitivity) -> Noise:
+    """Gaussian noise with ρ = l2²/(2σ²), exact."""
     return DiscreteGaussianNoise(Fraction(sensitivity.l2_squared) / (2 * Fraction(float(training.rho))))
 
 
-def _nearly_same_mu(training: GaussianDP, sensitivity: Sensitivity) -> Noise:
-    """σ ≥ l2/μ, and a little more: on the integers the profile has steps."""
+def _gaussian_of_mu(training: GaussianDP, sensitivity: Sensitivity) -> Noise:
+    """Gaussian noise with σ a little above l2/μ.
+
+    On the integers the profile has steps.
+    """
     return _least_gaussian(training, sensitivity, least=sensitivity.l2_squared / Fraction(float(training.mu)) ** 2)
 
 
 def _laplace_if_pure(training: Guarantee, sensitivity: Sensitivity) -> Noise:
+    """Laplace noise for pure training, Gaussian noise for other training."""
     if training.pure_epsilon is not None:
         return _laplace(training.pure_epsilon, sensitivity)
     return _least_gaussian(training, sensitivity)
 
 
 def _laplace_if_all_are_pure(training: Mixture, sensitivity: Sensitivity) -> Noise:
-    """Laplace noise for candidates with different ε: their largest ε would exceed the average guarantee."""
+    """Laplace noise for candidates with different ε.
+
+    Their largest ε would exceed the average guarantee.
+    """
     if training.pure_epsilon is None:
         return _least_gaussian(training, sensitivity)
     parts = [PureDP(epsilon=float(part.pure_epsilon or 0.0)) for part in training.parts]
@@ -106,7 +115,9 @@ def _laplace_if_all_are_pure(training: Mixture, sensitivity: Sensitivity) -> Noi
 
 
 def _largest_epsilon_under(training: Guarantee) -> float:
-    """The largest ε′ with an ε′-DP profile at most that of a public mixture of randomised responses.
+    """Largest pure ε with a profile at most a mixture's.
+
+    That of a public mixture of randomised responses.
 
     The profile of ε′ is a line in e^ε that reaches 0 at ε′. The training's profile is convex and bends only at its
     losses, so a comparison there and at 0 is enough.
@@ -119,28 +130,32 @@ def _largest_epsilon_under(training: Guarantee) -> float:
         return bool(np.any(PureDP(epsilon=candidate).delta_at(epsilon) > allowed))
 
     turn = Turn(0.0, most) if too_much(most) else Turn(most, most)
-    return float(narrowed(too_much, turn, within(1e-9)).fails or 0.0)
+    return float(narrow(too_much, turn, within(1e-9)).fails or 0.0)
 
 
 #: Kind of training guarantee ↦ how it is matched; all others by ``_laplace_if_pure``.
 MATCHING: dict[type[Guarantee], Callable[[Any, Sensitivity], Noise]] = {
-    PureDP: _same_epsilon,
-    ApproxDP: _same_epsilon,
-    ZCDP: _same_rho,
-    GaussianDP: _nearly_same_mu,
+    PureDP: _laplace_of_epsilon,
+    ApproxDP: _laplace_of_epsilon,
+    ZCDP: _gaussian_of_rho,
+    GaussianDP: _gaussian_of_mu,
     Mixture: _laplace_if_all_are_pure,
 }
 
 
 def _laplace(epsilon: float, sensitivity: Sensitivity) -> DiscreteLaplaceNoise:
+    """Laplace noise for a pure ε."""
     return DiscreteLaplaceNoise(sensitivity.l1 / Fraction(float(epsilon)))
 
 
 def _least_gaussian(
     training: Guarantee, sensitivity: Sensitivity, least: Fraction = Fraction(0)
 ) -> DiscreteGaussianNoise:
-    """Bisection on multiples of l2²/4096; returns the end of the bracket that meets the condition."""
-    epsilon, allowed = _allowed_profile(training)
+    """Least Gaussian noise with a profile under an allowed one.
+
+    Bisection on multiples of l2²/4096; returns the end of the bracket that meets the condition.
+    """
+    epsilon, allowed = _profile_one_step_on(training)
     unit = Fraction(sensitivity.l2_squared, FINENESS)
     # one block is cheap to check, and most variances that are too small fail there
     changes = [*(Sensitivity(l1, l1**2) for l1 in sensitivity.l1_of_blocks[:1]), sensitivity]
@@ -159,14 +174,14 @@ def _least_gaussian(
         return high - low <= max(1, high // FINENESS)
 
     first = max(-(-least // unit), 1)
-    turn = narrowed(fits, bracket(fits, first, [], geometric(first, 2, LARGEST_MULTIPLE)), close, whole_mean)
+    turn = narrow(fits, bracket(fits, first, [], geometric(first, 2, LARGEST_MULTIPLE)), close, whole_midpoint)
     if turn.holds is None:
-        raise _no_room(training)
+        raise _no_room_error(training)
     return noise(turn.holds)
 
 
-def _allowed_profile(training: Guarantee) -> tuple[Array, Array]:
-    """Points ε_i, and at each the training's δ at the next point.
+def _profile_one_step_on(training: Guarantee) -> tuple[Array, Array]:
+    """Values of ε, and the training's δ at the next one.
 
     Profiles never rise. Noise with δ(ε_i) ≤ δ_training(ε_{i+1}) is therefore nowhere above the training.
     """
@@ -175,7 +190,8 @@ def _allowed_profile(training: Guarantee) -> tuple[Array, Array]:
     return grid[:-1], np.maximum(training.delta_at(grid[1:]), NEGLIGIBLE)
 
 
-def _no_room(training: Guarantee) -> PrivacyError:
+def _no_room_error(training: Guarantee) -> PrivacyError:
+    """Error for a guarantee that leaves no room for noise."""
     return PrivacyError(
         f"{training!r} reveals nothing (ε = 0), and only infinite noise could match it. Give the score its own "
         f"guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data."

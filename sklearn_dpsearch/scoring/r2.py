@@ -19,7 +19,9 @@ from .noise import Sensitivity
 
 @dataclass(frozen=True, kw_only=True)
 class R2Scorer(PrivateScorer):
-    r"""R² = 1 − SSE/SST with clipped errors and targets, from noisy sums.
+    r"""Scorer of R² = 1 − SSE/SST, from noisy sums.
+
+    Errors and targets are clipped.
 
     With the middle m and half-width h of ``y_range``, t = (y − m)/h clipped to [−1, 1] and e = min((y − ŷ)²,
     clip²)/clip², every record contributes x_e, x_t, x_q: e, t and t² in units of 1/R (R = ``resolution``).
@@ -71,7 +73,10 @@ class R2Scorer(PrivateScorer):
         return self.half if self.clip is None else float(self.clip)
 
     def _rows(self, y: Any, prediction: Any) -> Array:
-        """(e, t) of each record, not yet clipped to [0, 1] and [−1, 1]."""
+        """Clipped error and target of each record, as shares.
+
+        (e, t), not yet clipped to [0, 1] and [−1, 1].
+        """
         y, middle = numbers(y), self.y_range[0] + self.half
         return np.column_stack([((y - numbers(prediction)) / self.largest_error) ** 2, (y - middle) / self.half])
 
@@ -85,7 +90,10 @@ class R2Scorer(PrivateScorer):
         return [sums[0] - middle, sums[1], sums[2] - middle]
 
     def sensitivity(self, neighboring: Neighboring) -> Sensitivity:
-        """Proofs: docs/theory/score_noise.md, "R²"."""
+        """Sensitivity of the sums behind R² to one record.
+
+        Proofs: docs/theory/score_noise.md, "R²".
+        """
         check_relation(neighboring)
         whole = self.resolution
         half = whole - whole // 2
@@ -99,7 +107,10 @@ class R2Scorer(PrivateScorer):
         return self._ratio(error + middle, target, square + middle, n_scored)
 
     def _ratio(self, error: float, target: float, square: float, n: float) -> float:
-        """1 − SSE/SST from sums in units of 1/R, clipped."""
+        """Clipped R² from sums in units of 1/R.
+
+        1 − SSE/SST.
+        """
         low, high = self.score_range
         total = square / self.resolution - (target / self.resolution) ** 2 / n if n > 0 else 0.0
         if total <= 0:

@@ -27,23 +27,26 @@ MOST_FOLDS = 1000
 
 
 def kind_of_numbers(n: int) -> type[np.integer[Any]]:
-    """Integer type for the numbers of n records: four bytes each where enough."""
+    """Integer type that holds the numbers of n records.
+
+    Four bytes each where enough.
+    """
     return np.int32 if n < 2**31 else np.int64
 
 
 def all_numbers(n: int) -> Indices:
-    """0 … n − 1."""
+    """Numbers of all records, 0 … n − 1."""
     return np.arange(n, dtype=kind_of_numbers(n))
 
 
 def numbers_where(chosen: npt.NDArray[np.bool_]) -> Indices:
-    """Places of the chosen records."""
+    """Numbers of the chosen records."""
     return np.flatnonzero(chosen).astype(kind_of_numbers(len(chosen)))
 
 
 @dataclass(frozen=True)
 class Exposure:
-    """Use of one record by one run.
+    """Use of one record by one run: trainings and validations.
 
     Parameters
     ----------
@@ -59,30 +62,36 @@ class Exposure:
 
 
 class Validation(ABC):
-    """A way to choose training and validation records."""
+    """Base class of ways to choose training and validation records."""
 
     #: Whether the number of training records is random, or smaller than the number of all records.
     training_sizes_vary: ClassVar[bool] = True
 
     @abstractmethod
     def exposures(self) -> tuple[Exposure, ...]:
-        """All the ways in which one run may use one record."""
+        """Uses of one record by one run, all possible ones."""
 
     @abstractmethod
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
-        """Training and validation indices of each fold; never an error, even for few records."""
+        """Training and validation records of each fold.
+
+        Never an error, even for few records.
+        """
 
     def check(self, n_samples: int) -> None:
         """Raise if a public number of records is too small to be divided."""
         return None
 
     def draw(self, n_samples: int, random_bytes: RandomBytes) -> tuple[npt.NDArray[np.bool_], list[Fold]]:
-        """Draw the participating records, shape (n_samples,), and their folds. By default every record takes part."""
+        """Draw the participating records, and their folds.
+
+        Shape (n_samples,). By default every record takes part.
+        """
         return np.ones(n_samples, dtype=bool), self.folds(n_samples, random_bytes)
 
     @property
     def taking_part(self) -> float:
-        """The share of all records that is expected to take part."""
+        """Expected share of records that take part."""
         return 1.0
 
     def n_scored(self, n_samples: int, n_folds: int) -> int:
@@ -94,7 +103,7 @@ class Validation(ABC):
 
 @dataclass(frozen=True)
 class PublicValidation(Validation):
-    """All private records train; scores come from public data."""
+    """Validation on public data; all private records train."""
 
     training_sizes_vary = False
 
@@ -107,7 +116,10 @@ class PublicValidation(Validation):
 
 @dataclass(frozen=True)
 class HoldOut(Validation):
-    """Each record independently validates with probability ``fraction`` and trains otherwise."""
+    """Validation on a random hold-out, record by record.
+
+    Each validates with probability ``fraction`` and trains otherwise.
+    """
 
     fraction: float = 0.2
 
@@ -124,7 +136,10 @@ class HoldOut(Validation):
 
 @dataclass(frozen=True)
 class RandomFolds(Validation):
-    """Each record draws one of ``n_folds`` parts uniformly; it validates there and trains the other folds' models."""
+    """Validation on random folds, drawn record by record.
+
+    Each draws one of ``n_folds`` parts uniformly; it validates there and trains the other folds' models.
+    """
 
     n_folds: int
 
@@ -149,7 +164,10 @@ class RandomFolds(Validation):
 
 @dataclass(frozen=True, eq=False)
 class IndexFolds(Validation):
-    """Folds fixed by index, independent of the data; accounted by the records that are used most."""
+    """Validation on folds fixed by index.
+
+    Independent of the data; accounted by the records that are used most.
+    """
 
     n_samples: int
     given: tuple[Fold, ...]
@@ -179,7 +197,9 @@ NO_SPLIT = (bool, np.bool_, str, bytes, Mapping)
 
 
 def validation_of(cv: object, n_samples: int | None, public: bool, epsilon: float | None = None) -> Validation:
-    """Validation for a search's parameter ``cv``; None stands for a hold-out by the rule.
+    """Validation for a search's parameter ``cv``.
+
+    None stands for a hold-out by the rule.
 
     Parameters
     ----------
@@ -203,7 +223,7 @@ def validation_of(cv: object, n_samples: int | None, public: bool, epsilon: floa
         if isinstance(cv, (float, np.floating)):
             return HoldOut(float(cv))
         if _is_splitter(cv) or isinstance(cv, Iterable):
-            return _by_index(cv, n_samples)
+            return _index_folds(cv, n_samples)
     raise ValueError(
         f"Found cv={cv!r} ({type(cv).__name__}); None, a float in (0, 1) for one hold-out, an int for a number of "
         "folds, a splitter or a list of (train, test) indices is needed. Write e.g. cv=0.2 or cv=5."
@@ -222,15 +242,20 @@ BLIND = (
 
 
 def is_taken_on_trust(cv: object) -> bool:
-    """Return whether a split is given by record numbers, whose independence of the records only the caller can know."""
+    """Return whether folds are given by record numbers.
+
+    Only the caller can know that these do not depend on the records.
+    """
     return (_is_splitter(cv) or isinstance(cv, Iterable)) and type(cv) not in BLIND and not isinstance(cv, NO_SPLIT)
 
 
 def _is_splitter(cv: object) -> bool:
+    """Return whether ``cv`` is a splitter of scikit-learn."""
     return callable(getattr(cv, "split", None))
 
 
-def _by_index(cv: Any, n_samples: int | None) -> IndexFolds:
+def _index_folds(cv: Any, n_samples: int | None) -> IndexFolds:
+    """Folds by index, from a splitter or from indices."""
     if n_samples is None:
         raise ValueError("A splitter needs the number of records. Give n_samples.")
     # Splitters are told the number of records and see nothing of the data.
@@ -245,6 +270,7 @@ def _by_index(cv: Any, n_samples: int | None) -> IndexFolds:
 
 
 def _check_number(n_folds: int) -> None:
+    """Raise for more folds than are made."""
     if n_folds > MOST_FOLDS:
         raise ValueError(
             f"Found cv with {n_folds if n_folds != MOST_FOLDS + 1 else f'more than {MOST_FOLDS}'} folds; at most "
@@ -253,6 +279,7 @@ def _check_number(n_folds: int) -> None:
 
 
 def _split_blindly(cv: Any, n_samples: int) -> list[Any]:
+    """Folds of a splitter that sees the number of records alone."""
     try:
         return list(itertools.islice(cv.split(np.zeros((n_samples, 1))), MOST_FOLDS + 1))
     except Exception as error:
@@ -266,7 +293,10 @@ def _split_blindly(cv: Any, n_samples: int) -> list[Any]:
 
 
 def _as_fold(number: int, pair: object, n_samples: int) -> Fold:
-    """Training and validation records of one fold: both not empty, and disjoint."""
+    """Training and validation records of one fold, checked.
+
+    Both not empty, and disjoint.
+    """
     if isinstance(pair, (str, bytes, Mapping)) or not isinstance(pair, Iterable) or len(both := list(pair)) != 2:
         raise TypeError(
             f"Found {pair!r} as fold {number} of cv; a pair (train, test) of record numbers is needed. Write e.g. "
@@ -287,6 +317,7 @@ def _as_fold(number: int, pair: object, n_samples: int) -> Fold:
 
 
 def _as_indices(indices: Any, n_samples: int) -> Indices:
+    """Record numbers from indices or a mask."""
     found = np.asarray(indices)
     mask = found.dtype == bool and found.size == n_samples
     if found.ndim != 1 or (found.size and not mask and found.dtype.kind not in "iu"):
@@ -313,7 +344,9 @@ LEAST, ENOUGH = 40, 3000
 
 
 def default_share(n_records: float, epsilon: float | None) -> float:
-    """Share of the records that validates: a tenth; less of many records, more of few.
+    """Default share of records that validates.
+
+    A tenth; less of many records, more of few.
 
     Parameters
     ----------
@@ -334,7 +367,10 @@ def default_share(n_records: float, epsilon: float | None) -> float:
 
 
 class UnknownShare(Validation):
-    """Hold-out with a share that depends on the number of records, not yet known; its cost covers every share."""
+    """Validation on a hold-out whose share is not yet known.
+
+    It depends on the number of records; its cost covers every share.
+    """
 
     def exposures(self) -> tuple[Exposure, ...]:
         """Both uses without a probability: the worse use counts at every ε."""
@@ -352,7 +388,7 @@ TrainingGuarantee = Guarantee | Callable[[int], Guarantee]
 
 
 def exposure_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposure: Exposure) -> Guarantee:
-    """Guarantee of one run for a record that is used in this way.
+    """Guarantee of one run for one use of a record.
 
     A record that only trains or only validates pays for this use alone. A record with both uses pays the composition.
     """
@@ -363,7 +399,9 @@ def exposure_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, e
 
 
 def run_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposures: Sequence[Exposure]) -> Guarantee:
-    """Guarantee of one run, training and score together, for every record (docs/theory/scoring.md, "Uses").
+    """Guarantee of one run, training and score, for every record.
+
+    docs/theory/scoring.md, "Uses".
 
     Only the score reads held-out records. So the guarantee of the run is, at each ε, the worse of both guarantees, and
     a score that is as private as the training is free.
@@ -382,7 +420,7 @@ def run_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposu
     Guarantee
         Of one run.
     """
-    return envelope([exposure_guarantee(training, scoring, exposure) for exposure in _used(exposures)])
+    return envelope([exposure_guarantee(training, scoring, exposure) for exposure in _real_exposures(exposures)])
 
 
 def search_guarantee(
@@ -391,7 +429,7 @@ def search_guarantee(
     exposures: Sequence[Exposure],
     search: Callable[[Guarantee], Guarantee],
 ) -> Guarantee:
-    """Guarantee of a search over runs.
+    """Guarantee of a search over runs, for every record.
 
     If each record's use is drawn in secret, the divergences of the searches are averaged (joint convexity);
     otherwise the worst use counts.
@@ -408,13 +446,13 @@ def search_guarantee(
     Guarantee
         Of the search.
     """
-    ways = _used(exposures)
+    ways = _real_exposures(exposures)
     if any(exposure.probability is None for exposure in ways):
         return search(run_guarantee(training, scoring, ways))
     guarantees = [search(exposure_guarantee(training, scoring, exposure)) for exposure in ways]
     return mixture(guarantees, [float(exposure.probability or 0.0) for exposure in ways])
 
 
-def _used(exposures: Sequence[Exposure]) -> list[Exposure]:
-    """The exposures under which a record is used at all."""
+def _real_exposures(exposures: Sequence[Exposure]) -> list[Exposure]:
+    """Exposures under which a record is used at all."""
     return [exposure for exposure in exposures if exposure.trainings or exposure.scorings]

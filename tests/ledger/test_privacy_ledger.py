@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch import BudgetExceededError, PrivacyError, PrivacyLedger
-from sklearn_dpsearch.ledger.entry import Entry, as_written, epsilon_of, read_entry
+from sklearn_dpsearch.ledger.entry import Entry, as_written, read_entry, total_epsilon
 from sklearn_dpsearch.privacy import (
     DPSGD,
     GaussianDP,
@@ -100,7 +100,7 @@ def test_what_is_declared_by_hand_counts_as_it_was_written(begin, epsilon, numbe
     for _ in range(number - 1):
         ledger.spend(PureDP(epsilon=epsilon))
     ledger.spend(PureDP(epsilon=epsilon))
-    assert epsilon_of(ledger.entries(), None, 0.0) == budget
+    assert total_epsilon(ledger.entries(), None, 0.0) == budget
     with pytest.raises(BudgetExceededError):
         ledger.spend(PureDP(epsilon=1e-15))
 

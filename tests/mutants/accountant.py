@@ -71,7 +71,7 @@ MUTANTS = {
     "relation of parts not compared": Mutant(
         mistake="Parts under one neighbouring relation make a whole under another one.",
         file="privacy/guarantees/base.py",
-        old="        same_neighbors((whole, part))\n",
+        old="        check_same_neighbors((whole, part))\n",
         new="",
         tests=(
             "privacy/test_dictionaries.py::test_what_a_file_holds_is_checked_like_what_a_program_builds",
@@ -130,8 +130,8 @@ MUTANTS = {
     "tails cut off": Mutant(
         mistake="What a convolution cuts off in its tails is not counted.",
         file="privacy/numerics/convolution.py",
-        old="_infinity(parts, [step.count for step in self.steps]) + 2 * tail_mass)",
-        new="_infinity(parts, [step.count for step in self.steps]))",
+        old="_mass_at_infinity(parts, [step.count for step in self.steps]) + 2 * tail_mass)",
+        new="_mass_at_infinity(parts, [step.count for step in self.steps]))",
         tests=("privacy/numerics/test_convolution.py::test_what_lies_beyond_the_window_goes_to_infinity",),
     ),
     "a grid finer than doubles": Mutant(
@@ -305,8 +305,8 @@ MUTANTS = {
     "delta forgotten": Mutant(
         mistake="An (ε, δ) guarantee is treated as if it were ε-DP.",
         file="privacy/guarantees/single_mechanisms.py",
-        old="return symmetric(basic_mechanisms.randomized_response(self.epsilon, self.delta))",
-        new="return symmetric(basic_mechanisms.randomized_response(self.epsilon, 0.0))",
+        old="return symmetric_pair(basic_mechanisms.randomized_response(self.epsilon, self.delta))",
+        new="return symmetric_pair(basic_mechanisms.randomized_response(self.epsilon, 0.0))",
         tests=(
             "privacy/selection/test_best_of.py::test_a_base_that_may_fail_openly_fails_once_in_the_expected_number_of_runs",
         ),
@@ -351,7 +351,7 @@ MUTANTS = {
     "DP-SGD in one direction": Mutant(
         mistake="The record is only ever removed, never added.",
         file="privacy/numerics/basic_mechanisms.py",
-        old="combined([step], lambda parts, _: convolve(parts, [steps]))",
+        old="combine([step], lambda parts, _: convolve(parts, [steps]))",
         new="symmetric(convolve([step.added], [steps]))",
         tests=("privacy/numerics/test_basic_mechanisms.py::test_dpsgd_agrees_with_dp_accounting",),
     ),
@@ -365,7 +365,7 @@ MUTANTS = {
     "one quantile for all outcomes": Mutant(
         mistake="The maximum over quantiles is taken once, not for every outcome: not a bound.",
         file="privacy/selection/testing_region.py",
-        old="kept = _hull(height.tolist(), fall.tolist())",
+        old="kept = _hull_of_lines(height.tolist(), fall.tolist())",
         new="kept = [0, height.size - 1]",
         tests=("privacy/selection/test_testing_region.py::test_hinges_are_the_upper_envelope_of_their_lines",),
     ),
@@ -379,8 +379,8 @@ MUTANTS = {
     "geometric for Poisson": Mutant(
         mistake="A search with a Poisson number of runs is accounted by the geometric distribution.",
         file="privacy/selection/best_of.py",
-        old="shared(BestOf(one_run=one_run, count=distribution,",
-        new="shared(BestOf(one_run=one_run, count=as_count_distribution(distribution.mean),",
+        old="interned(BestOf(one_run=one_run, count=distribution,",
+        new="interned(BestOf(one_run=one_run, count=as_count_distribution(distribution.mean),",
         tests=("privacy/selection/test_best_of.py::test_poisson_search_costs_at_most_the_stated_figure",),
     ),
     "at least one, not renormalised": Mutant(
@@ -416,7 +416,7 @@ MUTANTS = {
     "maximum for sum": Mutant(
         mistake="The composition of pure guarantees costs the largest ε.",
         file="privacy/guarantees/composition.py",
-        old="self._if_all_pure(_sum_above)",
+        old="self._if_all_pure(_sum_rounded_up)",
         new="self._if_all_pure(max)",
         tests=("privacy/guarantees/test_composition.py::test_pure_guarantees_add_up_at_delta_zero_and_gain_above",),
     ),
@@ -460,8 +460,8 @@ MUTANTS = {
     "K clamped": Mutant(
         mistake="No more than 100 runs are ever drawn, and the accountant does not know.",
         file="privacy/count_distributions/base.py",
-        old='return self._reaching((bits + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256)',
-        new='return min(100, self._reaching((bits + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256))',
+        old='return self._exact_quantile((bits + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256)',
+        new='return min(100, self._exact_quantile((bits + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256))',
         tests=(
             "privacy/count_distributions/test_distributions.py::test_large_draws_are_as_large_as_the_distribution_says",
         ),
@@ -603,8 +603,8 @@ MUTANTS = {
     "the attack chosen on the runs that count": Mutant(
         mistake="An audit picks its event on the same runs that it counts.",
         file="audit/audit_result.py",
-        old="return table.rows(order[:half]), table.rows(order[half:])",
-        new="return table.rows(order[half:]), table.rows(order[half:])",
+        old="return table.select_rows(order[:half]), table.select_rows(order[half:])",
+        new="return table.select_rows(order[half:]), table.select_rows(order[half:])",
         tests=("audit/test_lower_bound.py::test_the_choice_of_the_event_does_not_see_the_runs_that_count",),
     ),
     "delta left out of a one-run audit": Mutant(
@@ -645,7 +645,7 @@ MUTANTS = {
     "odd record forgotten": Mutant(
         mistake="A chain of 2h + 1 neighbours is accounted as one of 2h.",
         file="privacy/guarantees/neighboring_relations.py",
-        old="return both if steps % 2 == 0 else joined(both, pair)",
+        old="return both if steps % 2 == 0 else pair_of_joined_chains(both, pair)",
         new="return both",
         tests=("privacy/guarantees/test_group.py::test_the_bound_is_reached_by_a_gaussian_chain",),
     ),
@@ -697,8 +697,8 @@ MUTANTS = {
     "δ printed to the nearest digit": Mutant(
         mistake="A δ of 1.2345671e-5 is stated as 1.23456e-05.",
         file="privacy/statement/content.py",
-        old="return _short(value, digits, ROUND_CEILING)",
-        new="return _short(value, digits, 'ROUND_HALF_EVEN')",
+        old="return _rounded_short(value, digits, ROUND_CEILING)",
+        new="return _rounded_short(value, digits, 'ROUND_HALF_EVEN')",
         tests=("privacy/statement/test_report.py::test_a_delta_is_never_printed_below_itself",),
     ),
     "a profile at one δ": Mutant(
@@ -718,8 +718,8 @@ MUTANTS = {
     "names of others as markup": Mutant(
         mistake="A component's name is put into the page as it is.",
         file="privacy/statement/report.py",
-        old="first, *others = map(escape, row)",
-        new="first, *others = row",
+        old='"".join(f"<td>{escape(one)}</td>" for one in others)',
+        new='"".join(f"<td>{one}</td>" for one in others)',
         tests=("privacy/statement/test_report.py::test_names_of_anybody_are_shown_as_they_are_and_break_nothing",),
     ),
     "tuning called free of charge": Mutant(

@@ -22,7 +22,7 @@ MUTANTS = {
     "damage passed over": Mutant(
         mistake="A damaged line in the middle of a ledger is skipped.",
         file="ledger/ledger_file.py",
-        old="            raise _damaged(path, number)\n        if body is not None:",
+        old="            raise _damaged_error(path, number)\n        if body is not None:",
         new="            continue\n        if body is not None:",
         tests=(PAGES,),
     ),
@@ -36,8 +36,8 @@ MUTANTS = {
     "the last fit is free": Mutant(
         mistake="Whether a fit fits into the budget is asked of the entries before it.",
         file="ledger/privacy_ledger.py",
-        old="total = epsilon_of(both, relation, self.delta)",
-        new="total = epsilon_of(entries, relation, self.delta)",
+        old="total = total_epsilon(both, relation, self.delta)",
+        new="total = total_epsilon(entries, relation, self.delta)",
         tests=(LEDGER,),
     ),
     "checked before the lock": Mutant(

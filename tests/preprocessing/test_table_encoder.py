@@ -225,4 +225,4 @@ def test_made_up_records_fit_the_schema_and_have_nothing_else():
     ],
 )
 def test_dates_in_text_are_read_in_utc_and_warn_of_nothing(text, read):
-    assert str(ranges._instant(text)) == str(np.datetime64(read, "us"))
+    assert str(ranges._as_instant(text)) == str(np.datetime64(read, "us"))

@@ -52,7 +52,7 @@ from sklearn_dpsearch.privacy.calibration import gaussian_target
 from sklearn_dpsearch.privacy.selection.best_of import TheoremFive, TheoremOne, TheoremSix
 from sklearn_dpsearch.privacy.selection.subset import TheoremFour
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree
-from sklearn_dpsearch.privacy.serialization import _kinds
+from sklearn_dpsearch.privacy.serialization import _concrete_kinds
 from sklearn_dpsearch.privacy.spent import PrivacySpent
 from sklearn_dpsearch.scoring.noise import DiscreteGaussianNoise, Sensitivity
 
@@ -149,7 +149,7 @@ def kinds_in(value: Any) -> Iterator[str]:
 
 def test_every_kind_of_guarantee_and_distribution_is_tried_above() -> None:
     tried = {kind for one in GUARANTEES for kind in kinds_in(one.to_dict())}
-    names = {name for name in _kinds() if not name.startswith("_")}
+    names = {name for name in _concrete_kinds() if not name.startswith("_")}
     assert names <= tried
 
 

@@ -69,7 +69,7 @@ def test_one_record_moves_no_more_than_the_sensitivity_says():
 @pytest.mark.parametrize(("neighboring", "moves"), [("zero_out", 1), ("add_remove", 1), ("replace_one", 2)])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_the_noise_keeps_the_price_for_all_columns_together(neighboring, moves, delta):
-    noise, guarantee = schema_fit._noise(20, 0.5, delta, neighboring)
+    noise, guarantee = schema_fit._count_noise(20, 0.5, delta, neighboring)
     assert 0.49 < guarantee.epsilon_at(delta) <= 0.5
     assert guarantee.neighboring == neighboring
     if delta == 0:  # the sum of 20 pure mechanisms with the noise of one count
@@ -78,7 +78,7 @@ def test_the_noise_keeps_the_price_for_all_columns_together(neighboring, moves, 
     else:  # a Gaussian mechanism whose means differ by sqrt(20 * moves), in steps of one
         mu = np.sqrt(20 * moves) / noise.std
         assert GaussianDP(mu=mu).epsilon_at(delta) == pytest.approx(0.5, rel=0.02)
-        assert noise.std < schema_fit._noise(20, 0.5, 0.0, neighboring)[0].std
+        assert noise.std < schema_fit._count_noise(20, 0.5, 0.0, neighboring)[0].std
 
 
 def test_every_count_gets_noise_of_its_own(monkeypatch):

@@ -34,8 +34,8 @@ class RandomBits(Protocol):
     def getrandbits(self, k: int, /) -> int: ...
 
 
-def successive(first: Any, k: int, ratio: Callable[[int], Any]) -> Iterator[Any]:
-    """P[K = k], P[K = k+1], … from the first and from P[K = j+1] / P[K = j], until one is 0."""
+def successive_probabilities(first: Any, k: int, ratio: Callable[[int], Any]) -> Iterator[Any]:
+    """Probabilities of K from the first and from ratios of neighbours."""
     term = first
     while term:
         yield term
@@ -69,19 +69,19 @@ class CountDistribution(ABC, FrozenValue):
 
     @abstractmethod
     def log_slope(self, z: Array, u: Array) -> Array:
-        """log f'(z), with u = 1 − z given separately."""
+        """Logarithm of f', f the generating function of K; u = 1 − z."""
 
     @abstractmethod
     def log_curvature(self, z: Array, u: Array) -> Array:
-        """log f''(z)."""
+        """Logarithm of f'', f the generating function of K; u = 1 − z."""
 
     @abstractmethod
     def generating(self, z: Array, u: Array) -> Array:
-        """f(z)."""
+        """Generating function f(z) of K, with u = 1 − z."""
 
     @abstractmethod
-    def chances(self) -> Iterator[Any]:
-        """P[K = lowest], P[K = lowest + 1], … as ``mpmath`` numbers in the working precision."""
+    def exact_pmf(self) -> Iterator[Any]:
+        """Probabilities of K from the lowest on, as ``mpmath`` numbers."""
 
     @property
     def lowest(self) -> int:
@@ -104,18 +104,19 @@ class CountDistribution(ABC, FrozenValue):
 
     def pgf(self, z: ArrayLike) -> Any:
         """f(z) = E[z^K] for 0 ≤ z ≤ 1 (scalar or array)."""
-        return self._at(self.generating, z)
+        return self._evaluate(self.generating, z)
 
     def pgf_slope(self, z: ArrayLike) -> Any:
         """f'(z) = E[K z^{K−1}] for 0 ≤ z ≤ 1 (scalar or array)."""
-        return self._at(lambda *at: np.exp(self.log_slope(*at)), z)
+        return self._evaluate(lambda *at: np.exp(self.log_slope(*at)), z)
 
     def log_pgf_slope(self, z: ArrayLike) -> Any:
         """log f'(z) for 0 ≤ z ≤ 1 (scalar or array)."""
-        return self._at(self.log_slope, z)
+        return self._evaluate(self.log_slope, z)
 
     @staticmethod
-    def _at(function: Any, z: ArrayLike) -> Any:
+    def _evaluate(function: Any, z: ArrayLike) -> Any:
+        """Value of a function of z and 1 − z, for checked z."""
         z = as_numbers("z", z)
         require(bool(np.all((z >= 0) & (z <= 1))), "0 <= z <= 1", z=z)
         with np.errstate(divide="ignore"):
@@ -128,14 +129,17 @@ class CountDistribution(ABC, FrozenValue):
         return float(self.pgf(0.0))
 
     def expected_quantile(self) -> float:
-        """Expected quantile of the winner among all candidates, 1 − ∫₀¹ f (Papernot & Steinke 2022, section 3.6)."""
+        """Expected quantile of the winner among all candidates, 1 − ∫₀¹ f.
+
+        Papernot & Steinke (2022), section 3.6.
+        """
         value, _ = integrate.quad(
-            lambda t: self._at(self.generating, -math.expm1(-t)) * math.exp(-t), 0.0, 60.0, limit=400
+            lambda t: self._evaluate(self.generating, -math.expm1(-t)) * math.exp(-t), 0.0, 60.0, limit=400
         )
         return float(1.0 - value)
 
     def success_probability(self, share: float) -> float:
-        """Probability that the winner is among the best ``share`` of all candidates, 1 − f(1 − share)."""
+        """Probability that the winner is among the best share of candidates."""
         share = plain_number("share", share)
         require(0 <= share <= 1, "0 <= share <= 1", share=share)
         return float(1.0 - self.generating(np.array(1.0 - share), np.array(share)))
@@ -144,12 +148,15 @@ class CountDistribution(ABC, FrozenValue):
         """Smallest k with P[K ≤ k] ≥ p."""
         p = plain_number("p", p)
         require(0 <= p < 1, "0 <= p < 1", p=p)
-        return self._reaching(p)
+        return self._exact_quantile(p)
 
-    def _reaching(self, p: Any) -> int:
-        """Smallest k with P[K ≤ k] ≥ p, in 320-bit arithmetic. It adds up the probabilities of all smaller K."""
+    def _exact_quantile(self, p: Any) -> int:
+        """Smallest k with P[K ≤ k] ≥ p, in 320-bit arithmetic.
+
+        It adds up the probabilities of all smaller K.
+        """
         with mpmath.workprec(320):
-            reached = (k for k, total in enumerate(accumulate(self.chances()), self.lowest) if total >= p)
+            reached = (k for k, total in enumerate(accumulate(self.exact_pmf()), self.lowest) if total >= p)
             return int(next(reached, self.highest))
 
     def sample(self, rng: RandomBits | None = None) -> int:
@@ -169,26 +176,32 @@ class CountDistribution(ABC, FrozenValue):
 
         bits = (SystemRandom() if rng is None else rng).getrandbits(256)
         with mpmath.workprec(320):
-            return self._reaching((bits + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256)
+            return self._exact_quantile((bits + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256)
 
     def at_least_one(self) -> CountDistribution:
-        """This distribution given K ≥ 1."""
+        """Distribution of K given K ≥ 1."""
         return self if self.lowest >= 1 else Conditioned(distribution=self)
 
     def capped(self, most: int) -> CountDistribution:
-        """This distribution given K ≤ ``most`` (a hard limit on work; replaces Papernot & Steinke 2022, Lemma 22)."""
+        """Distribution of K given K ≤ ``most``.
+
+        A hard limit on work; it replaces Papernot & Steinke (2022), Lemma 22.
+        """
         require_whole(max(self.lowest, 1), most=most)
         return self if self.highest <= most else Capped(distribution=self, most=int(most))
 
 
 @dataclass(frozen=True)
 class Finite(CountDistribution):
-    """Distribution on 0 … m given by its probabilities; f is a polynomial, in which nothing cancels."""
+    """Distribution of K on 0 … m given by its probabilities.
+
+    Its generating function is a polynomial, in which nothing cancels.
+    """
 
     @property
     @abstractmethod
     def _probabilities(self) -> Array:
-        """P[K = 0], P[K = 1], …"""
+        """Probabilities of K = 0, 1, …"""
 
     @cached_property
     def _support(self) -> npt.NDArray[np.intp]:
@@ -227,7 +240,7 @@ class Finite(CountDistribution):
 
 @dataclass(frozen=True)
 class Capped(Finite):
-    """Distribution given K ≤ most."""
+    """Distribution of K given K ≤ most."""
 
     distribution: CountDistribution
     most: int
@@ -248,22 +261,23 @@ class Capped(Finite):
         values = self.distribution.pmf(np.arange(self.most + 1))
         return np.asarray(values / math.fsum(values))
 
-    def chances(self) -> Iterator[Any]:
-        return (one / self._possible for one in self._below())
+    def exact_pmf(self) -> Iterator[Any]:
+        return (one / self._possible for one in self._pmf_up_to_cap())
 
     @cached_property
     def _possible(self) -> Any:
-        """P[K ≤ most] of the distribution."""
+        """Probability that K stays under the cap, exact."""
         with mpmath.workprec(EXACTLY):
-            return mpmath.fsum(self._below())
+            return mpmath.fsum(self._pmf_up_to_cap())
 
-    def _below(self) -> Iterator[Any]:
-        return islice(self.distribution.chances(), self.most + 1 - self.lowest)
+    def _pmf_up_to_cap(self) -> Iterator[Any]:
+        """Exact probabilities of K up to the cap."""
+        return islice(self.distribution.exact_pmf(), self.most + 1 - self.lowest)
 
 
 @dataclass(frozen=True)
 class Conditioned(CountDistribution):
-    """Distribution given K ≥ 1: (f(z) − f(0)) / (1 − f(0))."""
+    """Distribution of K given K ≥ 1: (f(z) − f(0)) / (1 − f(0))."""
 
     distribution: CountDistribution
 
@@ -273,12 +287,13 @@ class Conditioned(CountDistribution):
 
     @cached_property
     def _possible(self) -> Any:
-        """P[K ≥ 1] of the distribution."""
+        """Probability of K ≥ 1, exact."""
         with mpmath.workprec(EXACTLY):
-            return 1 - next(self.distribution.chances())
+            return 1 - next(self.distribution.exact_pmf())
 
     @property
     def _scale(self) -> float:
+        """Probability of K ≥ 1, as a double."""
         return float(self._possible)
 
     @property
@@ -301,5 +316,5 @@ class Conditioned(CountDistribution):
     def generating(self, z: Array, u: Array) -> Array:
         return 1.0 - (1.0 - self.distribution.generating(z, u)) / self._scale
 
-    def chances(self) -> Iterator[Any]:
-        return (one / self._possible for one in islice(self.distribution.chances(), 1, None))
+    def exact_pmf(self) -> Iterator[Any]:
+        return (one / self._possible for one in islice(self.distribution.exact_pmf(), 1, None))

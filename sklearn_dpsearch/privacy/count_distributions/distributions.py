@@ -14,7 +14,7 @@ from scipy import special
 
 from .._checks import cached_property, plain_number, require, require_whole
 from .._types import Array
-from .base import MOST_TERMS, CountDistribution, Finite, successive
+from .base import MOST_TERMS, CountDistribution, Finite, successive_probabilities
 from .negative_binomial import Geometric
 
 
@@ -54,14 +54,14 @@ class Poisson(CountDistribution):
     def generating(self, z: Array, u: Array) -> Array:
         return np.exp(-self.mean * u)
 
-    def chances(self) -> Iterator[Any]:
+    def exact_pmf(self) -> Iterator[Any]:
         mu = mpmath.mpf(self.mean)
-        return successive(mpmath.exp(-mu), 0, lambda j: mu / (j + 1))
+        return successive_probabilities(mpmath.exp(-mu), 0, lambda j: mu / (j + 1))
 
 
 @dataclass(frozen=True)
 class _Trials(CountDistribution):
-    """Number of successes of n trials with probability p each: f(z) = (1 − p + pz)^n."""
+    """Distribution of K as successes of n trials: f(z) = (1 − p + pz)^n."""
 
     if TYPE_CHECKING:  # fields of one distribution
 
@@ -89,7 +89,7 @@ class _Trials(CountDistribution):
         return np.asarray(choose + special.xlogy(k, p) + special.xlog1py(n - k, -p))
 
     def _log_power(self, trials: int, z: Array, u: Array) -> Array:
-        """log (1 − p + pz)^trials = log (1 − pu)^trials; 0 of no trials, even where the base is 0."""
+        """Logarithm of (1 − p + pz)^trials; 0 of no trials."""
         p = self.p
         if trials == 0:
             return np.zeros_like(u)
@@ -107,12 +107,12 @@ class _Trials(CountDistribution):
     def generating(self, z: Array, u: Array) -> Array:
         return np.exp(self._log_power(self.n, z, u))
 
-    def chances(self) -> Iterator[Any]:
+    def exact_pmf(self) -> Iterator[Any]:
         n, p = self.n, self.p
         if p == 1:
             return iter([mpmath.mpf(1)])
         exact = mpmath.mpf(p)
-        return successive((1 - exact) ** n, 0, lambda j: (n - j) * exact / ((j + 1) * (1 - exact)))
+        return successive_probabilities((1 - exact) ** n, 0, lambda j: (n - j) * exact / ((j + 1) * (1 - exact)))
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Binomial(_Trials):
 
 @dataclass(frozen=True)
 class Fixed(_Trials):
-    """Always k runs (naive repetition).
+    """Fixed number k of runs (naive repetition).
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Fixed(_Trials):
 
 @dataclass(frozen=True)
 class FromPMF(Finite):
-    """Any distribution with finite support.
+    """Distribution of K from a list of probabilities.
 
     Parameters
     ----------
@@ -199,14 +199,17 @@ class FromPMF(Finite):
         values = np.trim_zeros(np.asarray(self.probabilities), "b")
         return values / math.fsum(values)
 
-    def chances(self) -> Iterator[Any]:
+    def exact_pmf(self) -> Iterator[Any]:
         exact = [mpmath.mpf(p) for p in self.probabilities[self.lowest :]]
         total = mpmath.fsum(exact)
         return (one / total for one in exact)
 
 
 def as_count_distribution(count: CountDistribution | float) -> CountDistribution:
-    """A distribution of K; a number stands for ``Geometric(mean)``, the best at equal (ε, δ) for most budgets."""
+    """Distribution of K; a number stands for ``Geometric(mean)``.
+
+    That is the best at equal (ε, δ) for most budgets.
+    """
     if isinstance(count, CountDistribution):
         return count
     if isinstance(count, (bool, np.bool_)) or not isinstance(count, Real):

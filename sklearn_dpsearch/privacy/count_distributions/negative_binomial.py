@@ -14,7 +14,7 @@ from scipy import optimize, special
 
 from .._checks import cached_property, require
 from .._types import Array
-from .base import CountDistribution, successive
+from .base import CountDistribution, successive_probabilities
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class TruncatedNegativeBinomial(CountDistribution):
     @property
     @abstractmethod
     def eta(self) -> float:
-        """The shape η."""
+        """Shape η of the negative binomial distribution."""
 
     def _check(self) -> None:
         require(-1 < self.eta <= 1e12, "-1 < shape <= 1e12", shape=self.eta)
@@ -37,7 +37,7 @@ class TruncatedNegativeBinomial(CountDistribution):
 
     @cached_property
     def gamma(self) -> float:
-        """The parameter γ that gives the mean."""
+        """Parameter γ that gives the mean."""
         if self.mean == 1:
             return 1.0
         if self.eta == 1:
@@ -52,7 +52,7 @@ class TruncatedNegativeBinomial(CountDistribution):
         return math.exp(optimize.brentq(excess, low, -1e-16, xtol=1e-300, rtol=8.9e-16))
 
     def _log_first(self, log_gamma: float) -> float:
-        """log C = log P[K = 1]."""
+        """Logarithm of P[K = 1], for a given log γ."""
         if log_gamma == 0:
             return 0.0
         rest = math.log(-math.expm1(log_gamma))
@@ -62,15 +62,19 @@ class TruncatedNegativeBinomial(CountDistribution):
 
     @property
     def _failure(self) -> float:
-        """1 − γ."""
+        """Probability 1 − γ, with all digits."""
         return 1.0 - self.gamma if self.gamma < 0.5 else -math.expm1(math.log(self.gamma))
 
     @cached_property
     def _log_c(self) -> float:
+        """Logarithm of P[K = 1]."""
         return self._log_first(math.log(self.gamma))
 
     def _log_base(self, z: Array, u: Array) -> Array:
-        """log(1 − (1−γ)z) = log(γ + (1−γ)u), with all digits where γ is small and where it is nearly 1."""
+        """Logarithm of 1 − (1−γ)z = γ + (1−γ)u.
+
+        It has all digits where γ is small and where it is nearly 1.
+        """
         part = self._failure * z
         return np.where(part < 0.5, np.log1p(-np.minimum(part, 0.5)), np.log(self.gamma + self._failure * u))
 
@@ -96,7 +100,10 @@ class TruncatedNegativeBinomial(CountDistribution):
         return np.expm1(-self.eta * self._log_base(z, u)) / math.expm1(-self.eta * math.log(self.gamma))
 
     def shortfall(self, u: float) -> float:
-        """1 − f(1 − u), with all digits of a small u; at least u, as K ≥ 1."""
+        """Difference 1 − f(1 − u) of the generating function, exact for small u.
+
+        At least u, as K ≥ 1.
+        """
         if self.gamma == 1:
             return u
         log_growth = math.log1p(self._failure / self.gamma * u)  # of 1 − (1−γ)z, from z = 1 to z = 1 − u
@@ -104,21 +111,24 @@ class TruncatedNegativeBinomial(CountDistribution):
             return max(u, log_growth / -math.log(self.gamma))
         return max(u, math.expm1(-self.eta * log_growth) / math.expm1(self.eta * math.log(self.gamma)))
 
-    def chances(self) -> Iterator[Any]:
+    def exact_pmf(self) -> Iterator[Any]:
         if self.gamma == 1:
             return iter([mpmath.mpf(1)])
         gamma, eta = mpmath.mpf(self.gamma), mpmath.mpf(self.eta)
         scale = -mpmath.log(gamma) if eta == 0 else mpmath.expm1(-eta * mpmath.log(gamma)) / eta
-        return successive((1 - gamma) / scale, 1, lambda j: (1 - gamma) * (j + eta) / (j + 1))
+        return successive_probabilities((1 - gamma) / scale, 1, lambda j: (1 - gamma) * (j + eta) / (j + 1))
 
 
 def _log_abs_expm1(x: float) -> float:
-    """log|e^x − 1|."""
+    """Logarithm of |e^x − 1|."""
     return x + math.log(-math.expm1(-x)) if x > 0 else math.log(-math.expm1(x))
 
 
 def _log_rising(k: Array, eta: float) -> Array:
-    """log ∏_{l=1}^{k−1} (l+η)/(l+1) = log Γ(k+η)/(Γ(1+η)·Γ(k+1)); by Stirling's series where Γ would cancel."""
+    """Logarithm of ∏_{l=1}^{k−1} (l+η)/(l+1).
+
+    It is log Γ(k+η)/(Γ(1+η)·Γ(k+1)); by Stirling's series where Γ would cancel.
+    """
     k = np.asarray(k, dtype=float)
     near = np.minimum(k, 1e5)
     exact = special.gammaln(near + eta) - special.gammaln(near + 1)

@@ -23,7 +23,7 @@ from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
 from ..numerics.bisection import bracket, geometric
 from ..numerics.loss_distribution import DominatingPair, pair_through
-from ..serialization import VERSION, part_of_guarantees, read, short, written
+from ..serialization import VERSION, from_plain, part_of_guarantees, short_repr, to_plain
 from .risk import Accounted, TradeOff, trade_off
 
 #: Losses beyond it count as infinite where a profile becomes a pair.
@@ -58,11 +58,12 @@ class Statement(Accounted):
 
     @property
     def _total(self) -> Guarantee:
+        """Guarantee of everything together."""
         return self.guarantee
 
 
 def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
-    """``value``, or the total of a ``PrivacySpent``; an error for anything that is no guarantee."""
+    """Guarantee as given, or the total of a ``PrivacySpent``."""
     found = value.guarantee if isinstance(value, Statement) else value
     if isinstance(found, Guarantee):
         return found
@@ -96,7 +97,7 @@ class Guarantee(Accounted, FrozenValue):
 
     @property
     def pure_epsilon(self) -> float | None:
-        """The exact maximal privacy loss, if it is finite and known (a pure guarantee), else None."""
+        """Largest privacy loss if finite and known, else None."""
         return None
 
     @property
@@ -114,34 +115,46 @@ class Guarantee(Accounted, FrozenValue):
 
     @cached_property
     def _trade_off(self) -> TradeOff:
+        """Trade-off curve of the privacy profile."""
         return trade_off(lambda epsilon: np.asarray(self.delta_at(epsilon)), self.pure_epsilon)
 
     def _profile(self, epsilon: Array) -> Array:
-        return self._none_beyond(epsilon, self.pair.delta_at(epsilon))
+        """δ at unchecked values of ε."""
+        return self._zero_beyond_largest_loss(epsilon, self.pair.delta_at(epsilon))
 
     def _far_profile(self, epsilon: Array) -> Array:
-        """Upper bound of ``_profile`` that skips costly bounds, which only pay where δ is above ``NEAR``."""
+        """Upper bound of ``_profile`` that skips costly bounds.
+
+        These only pay where δ is above ``NEAR``.
+        """
         return self._profile(epsilon)
 
     def _roughly(self) -> Guarantee:
-        """A looser guarantee that is faster to compute; this guarantee itself if there is none."""
+        """Looser guarantee that is faster to compute, or this one."""
         found = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
         rough = {name: _rough_part(part) for name, part in found.items()}
         changed = {name: part for name, part in rough.items() if part is not found[name]}
         return replace(self, **changed) if changed else self
 
-    def _none_beyond(self, epsilon: Array, values: Array) -> Array:
-        """Set a profile to 0 from the largest loss on, if known, because numerics stop a little above 0."""
+    def _zero_beyond_largest_loss(self, epsilon: Array, values: Array) -> Array:
+        """Set a profile to 0 from the largest loss on, if known.
+
+        Numerics stop a little above 0.
+        """
         return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
 
     def _epsilon(self, delta: float) -> float:
+        """Smallest ε at δ, by inversion of the profile."""
         if delta == 0:
             return np.inf if self.pure_epsilon is None else self.pure_epsilon
         profile = self._far_profile if delta < NEAR else self._profile
         return smallest_epsilon(profile, delta, self.pure_epsilon)
 
     def _known_epsilon(self, delta: float) -> float:
-        """ε at δ, computed once for equal guarantees if they can be compared. Nothing here comes from data."""
+        """Smallest ε at δ, computed once for equal guarantees.
+
+        Nothing here comes from data.
+        """
         try:
             hash(self)
         except TypeError:  # a user's own guarantee with a list in it
@@ -150,7 +163,9 @@ class Guarantee(Accounted, FrozenValue):
         return float(known(self, delta))
 
     def to_dict(self) -> dict[str, Any]:
-        """Parameters of this guarantee as plain values ready for JSON; ``privacy.from_dict`` rebuilds it.
+        """Parameters of this guarantee as plain values ready for JSON.
+
+        ``privacy.from_dict`` rebuilds it.
 
         Returns
         -------
@@ -158,7 +173,7 @@ class Guarantee(Accounted, FrozenValue):
             With the ``version`` of its layout, and lossless: every ε and δ is equal to the last bit. A profile that is
             known only as a function cannot be written.
         """
-        return {"version": VERSION, **written(self)}
+        return {"version": VERSION, **to_plain(self)}
 
 
 def from_dict(found: Mapping[str, Any]) -> Guarantee:
@@ -188,14 +203,14 @@ def from_dict(found: Mapping[str, Any]) -> Guarantee:
     >>> from_dict(json.loads(json.dumps(search.to_dict()))) == search
     True
     """
-    guarantee = read(found)
+    guarantee = from_plain(found)
     if not isinstance(guarantee, Guarantee):
-        raise PrivacyError(f"Found {short(found)}; a guarantee is needed. Give what its to_dict() returned.")
+        raise PrivacyError(f"Found {short_repr(found)}; a guarantee is needed. Give what its to_dict() returned.")
     return guarantee
 
 
 def _rough_part(part: Any) -> Any:
-    """A rougher guarantee, or a tuple with rougher guarantees; any other value unchanged."""
+    """Field of a guarantee with rougher guarantees in it."""
     if isinstance(part, Guarantee):
         return part._roughly()
     if not isinstance(part, tuple):
@@ -205,13 +220,13 @@ def _rough_part(part: Any) -> Any:
 
 
 @lru_cache(maxsize=128)
-def shared(guarantee: Guarantee) -> Guarantee:
-    """An equal guarantee that was built before, with all that it has computed since; else this one."""
+def interned(guarantee: Guarantee) -> Guarantee:
+    """Equal guarantee that was built before, with its computed values."""
     return guarantee
 
 
-def same_neighbors(guarantees: Sequence[Guarantee]) -> None:
-    """Raise unless all guarantees are under one neighbouring relation: others never combine."""
+def check_same_neighbors(guarantees: Sequence[Guarantee]) -> None:
+    """Raise unless guarantees are under one neighbouring relation."""
     relations = sorted({guarantee.neighboring for guarantee in guarantees})
     if len(relations) != 1:
         found = ", ".join(f"{type(guarantee).__name__}({guarantee.neighboring})" for guarantee in guarantees)
@@ -225,11 +240,11 @@ def same_neighbors(guarantees: Sequence[Guarantee]) -> None:
 
 
 def check_parts(whole: Guarantee, **parts: object) -> None:
-    """Raise unless each part is a guarantee under the relation of the whole."""
+    """Raise unless parts are guarantees under the relation of the whole."""
     for name, part in parts.items():
         check_kind(name, part, Guarantee, "a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0),")
         assert isinstance(part, Guarantee)
-        same_neighbors((whole, part))
+        check_same_neighbors((whole, part))
 
 
 #: ε by guarantee and δ. A ledger asks for a longer composition at each entry, and each would keep all its parts.
@@ -258,8 +273,10 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
     return min((epsilon for epsilon, value in known.items() if value < 0), default=largest)
 
 
-def discretized(*curves: Profile, number: int = 8001, adaptive: bool = False) -> DominatingPair:
-    """The pair through ``number`` points of profiles known as functions of ε ≥ 0, one for both directions or for each.
+def discretize_profiles(*curves: Profile, number: int = 8001, adaptive: bool = False) -> DominatingPair:
+    """Dominating pair through points of profiles known as functions of ε.
+
+    One profile serves both directions, or each has its own.
 
     The points are even or, of costly profiles, closer together where these fall faster.
     """
@@ -272,7 +289,7 @@ def discretized(*curves: Profile, number: int = 8001, adaptive: bool = False) ->
 
 
 def adaptive_grid(curve: Profile, low: float, high: float, number: int) -> Array:
-    """Points between which chords of a falling curve cost about the same in ε.
+    """Values of ε between which chords of a falling profile cost alike.
 
     A chord over a gap g, over which the curve falls by a factor of e^{s·g}, costs about s·g²/8.
     """
@@ -299,10 +316,13 @@ class SmallestOf(Guarantee):
 
     @abstractmethod
     def _bounds(self) -> dict[str, Guarantee | None]:
-        """Bounds by name, the best of equal ones first; None where one does not apply."""
+        """Valid bounds by name, the best of equal ones first."""
 
     def tightest(self, delta: float) -> str:
-        """Name of the bound that gives ``epsilon_at(delta)``: the first of those that agree to a billionth."""
+        """Name of the bound that gives ``epsilon_at(delta)``.
+
+        The first of those that agree to a billionth.
+        """
         values = {name: float(bound.epsilon_at(delta)) for name, bound in self.bounds.items()}
         least = min(values.values())
         return next(name for name, value in values.items() if value <= least * (1.0 + 2e-9) + 2e-10)
@@ -324,29 +344,30 @@ class SmallestOf(Guarantee):
         return np.asarray(np.min(curves, axis=0))
 
     def _profile(self, epsilon: Array) -> Array:
-        return self._smallest([bound._profile(epsilon) for bound in self.bounds.values()], epsilon)
+        return self._smallest_profile([bound._profile(epsilon) for bound in self.bounds.values()], epsilon)
 
     def _far_profile(self, epsilon: Array) -> Array:
-        return self._smallest([bound._far_profile(epsilon) for bound in self.bounds.values()], epsilon)
+        return self._smallest_profile([bound._far_profile(epsilon) for bound in self.bounds.values()], epsilon)
 
-    def _smallest(self, profiles: list[Array], epsilon: Array) -> Array:
+    def _smallest_profile(self, profiles: list[Array], epsilon: Array) -> Array:
+        """Smallest of several profiles, with the chords of the pair."""
         values: Array = np.min(profiles, axis=0)
-        return np.minimum(values, self.pair.delta_at(epsilon)) if self._cross else values
+        return np.minimum(values, self.pair.delta_at(epsilon)) if self._bounds_cross else values
 
     def _epsilon(self, delta: float) -> float:
         least = min(bound._epsilon(delta) for bound in self.bounds.values())
-        if delta == 0 or not self._cross:
+        if delta == 0 or not self._bounds_cross:
             return least
         return min(least, smallest_epsilon(self.pair.delta_at, delta))
 
     @cached_property
-    def _cross(self) -> bool:
+    def _bounds_cross(self) -> bool:
         """True if several bounds are each the smallest somewhere.
 
         A true profile is convex in e^ε, so it is also below the chords between two bounds. The pair has these chords,
         and this guarantee uses them too: otherwise a composition of the pair could seem to lose less.
         """
-        compared = self._in_pair
+        compared = self._bounds_of_pair
         if len(compared) == 1:
             return False
         _, *others = compared
@@ -355,21 +376,21 @@ class SmallestOf(Guarantee):
         return not bool(np.any(np.all(values <= values.min(axis=0) * (1.0 + 1e-10), axis=1)))
 
     @property
-    def _in_pair(self) -> list[Guarantee]:
-        """The bounds that make up the pair."""
+    def _bounds_of_pair(self) -> list[Guarantee]:
+        """Bounds that make up the dominating pair."""
         bounds = list(self.bounds.values())
         return bounds if self.pair_of_all else bounds[:1]
 
     def _pair(self) -> DominatingPair:
-        bounds = self._in_pair
+        bounds = self._bounds_of_pair
         if len(bounds) == 1:
             return bounds[0].pair
         directions = ("removed", "added")[: max(len(bound.pair.directions) for bound in bounds)]
         curves = (partial(_smallest_in_direction, bounds, name) for name in directions)
-        return discretized(*curves, number=BOUNDS_AT, adaptive=True)
+        return discretize_profiles(*curves, number=BOUNDS_AT, adaptive=True)
 
 
 def _smallest_in_direction(bounds: list[Guarantee], direction: str, epsilon: Array) -> Array:
-    """The smallest profile for one order of the neighbours."""
+    """Smallest profile of several bounds for one order of the neighbours."""
     both = [np.minimum(bound._profile(epsilon), getattr(bound.pair, direction).delta_at(epsilon)) for bound in bounds]
     return np.asarray(np.min(both, axis=0))

@@ -18,8 +18,8 @@ from .._types import Array, ArrayLike
 from ..numerics.arithmetic import float_above
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.convolution import convolve
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, combined, connect_the_dots, mix
-from .base import Guarantee, Statement, as_guarantee, check_parts, same_neighbors
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, combine, connect_the_dots, mix
+from .base import Guarantee, Statement, as_guarantee, check_parts, check_same_neighbors
 from .pure import PureDP
 from .single_mechanisms import ZCDP, ByBothRoutes, GaussianDP, NonPrivate, RenyiDP
 
@@ -28,27 +28,22 @@ MOST_LOSSES = 20_001
 
 
 def _as_guarantees(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> list[Guarantee]:
-    """Each of several guarantees, checked."""
+    """Guarantees from guarantees and statements, all about one unit."""
     if isinstance(guarantees, Guarantee | Statement):
         raise TypeError(
             f"Found {guarantees!r} alone; several guarantees are needed. Give a list, e.g. [{guarantees!r}]."
         )
-    _same_units(guarantees)
-    return [as_guarantee(guarantee) for guarantee in guarantees]
-
-
-def _same_units(guarantees: Sequence[Guarantee | Statement]) -> None:
-    """Raise if statements for persons are combined with statements for records."""
     units = {one.unit if isinstance(one, Statement) else "record" for one in guarantees}
     if len(units) > 1:
         raise MixedNeighborsError(
             f"Found statements about different units: {', '.join(sorted(units))}; one unit is needed for all. Combine "
             "the statements about records, then call for_group(total, records)."
         )
+    return [as_guarantee(guarantee) for guarantee in guarantees]
 
 
 def compose(*guarantees: Guarantee | Statement) -> Guarantee:
-    """The guarantee of releasing the results of all mechanisms, each chosen in view of the earlier results.
+    """Guarantee of releasing the results of several mechanisms, chosen adaptively.
 
     Gaussian, zero-concentrated and Rényi guarantees add up in closed form; the rest is convolved numerically, and where
     all parts have a Rényi curve the smaller of both routes is reported.
@@ -72,7 +67,7 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
     """
     require(len(guarantees) > 0, "at least one guarantee", number=0)
     given = _as_guarantees(guarantees)
-    same_neighbors(given)
+    check_same_neighbors(given)
     flat = [
         part
         for guarantee in given
@@ -80,12 +75,12 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
     ]
     if any(isinstance(guarantee, NonPrivate) for guarantee in flat):
         return NonPrivate(neighboring=flat[0].neighboring)
-    merged = _merge(flat)
+    merged = _merge_closed_forms(flat)
     return merged[0] if len(merged) == 1 else Composition(parts=tuple(merged), neighboring=flat[0].neighboring)
 
 
-def _merge(parts: Sequence[Guarantee]) -> list[Guarantee]:
-    """Merge parts of kinds whose parameters add up; keep the others."""
+def _merge_closed_forms(parts: Sequence[Guarantee]) -> list[Guarantee]:
+    """Merge guarantees whose parameters add up; keep the others."""
     rest = [part for part in parts if type(part) not in CLOSED_FORMS]
     for kind, add in CLOSED_FORMS.items():
         same = [part for part in parts if type(part) is kind]
@@ -93,7 +88,8 @@ def _merge(parts: Sequence[Guarantee]) -> list[Guarantee]:
     return rest
 
 
-def _add_renyi(parts: Sequence[RenyiDP]) -> dict[str, Any]:
+def _sum_of_renyi_curves(parts: Sequence[RenyiDP]) -> dict[str, Any]:
+    """Orders and bounds of the sum of Rényi curves."""
     orders = np.unique(np.concatenate([part.orders for part in parts]))
     return {"orders": orders, "epsilons": sum(part.renyi(orders) for part in parts)}
 
@@ -101,19 +97,19 @@ def _add_renyi(parts: Sequence[RenyiDP]) -> dict[str, Any]:
 #: Kinds of guarantees ↦ the parameters of a composition of several.
 CLOSED_FORMS: dict[type[Guarantee], Callable[[Sequence[Any]], dict[str, Any]]] = {
     GaussianDP: lambda parts: {"mu": math.hypot(*(part.mu for part in parts))},
-    ZCDP: lambda parts: {"rho": _sum_above([part.rho for part in parts])},
-    RenyiDP: _add_renyi,
+    ZCDP: lambda parts: {"rho": _sum_rounded_up([part.rho for part in parts])},
+    RenyiDP: _sum_of_renyi_curves,
 }
 
 
-def _sum_above(numbers: Sequence[float]) -> float:
-    """The sum, rounded up."""
+def _sum_rounded_up(numbers: Sequence[float]) -> float:
+    """Sum of numbers, rounded up."""
     return math.inf if math.inf in numbers else float_above(sum(map(Fraction, numbers), Fraction(0)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _SeveralMechanisms(Guarantee):
-    """Several mechanisms, under one relation."""
+    """Guarantee made of several mechanisms, under one relation."""
 
     parts: tuple[Guarantee, ...]
 
@@ -128,7 +124,7 @@ class _SeveralMechanisms(Guarantee):
         return all(part.has_renyi for part in self.parts)
 
     def _if_all_pure(self, combine: Callable[[Sequence[float]], float]) -> float | None:
-        """The parts' largest losses, combined; None unless all are known."""
+        """Combination of the largest losses; None unless all are known."""
         pure = [one for part in self.parts if (one := part.pure_epsilon) is not None]
         return combine(pure) if len(pure) == len(self.parts) else None
 
@@ -139,7 +135,7 @@ class Composition(_SeveralMechanisms, ByBothRoutes):
 
     @property
     def pure_epsilon(self) -> float | None:
-        return self._if_all_pure(_sum_above)
+        return self._if_all_pure(_sum_rounded_up)
 
     def renyi(self, order: ArrayLike) -> Array:
         """The sum of the parts' curves."""
@@ -148,11 +144,11 @@ class Composition(_SeveralMechanisms, ByBothRoutes):
     def _pair(self) -> DominatingPair:
         different = Counter(self.parts)
         counts = list(different.values())
-        return combined([guarantee.pair for guarantee in different], lambda plds, _: convolve(plds, counts))
+        return combine([guarantee.pair for guarantee in different], lambda plds, _: convolve(plds, counts))
 
 
 def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], weights: Sequence[float]) -> Guarantee:
-    """Guarantee of a mechanism that draws one of several from a public distribution and names it: Σ w_i·δ_i(ε).
+    """Guarantee of a mechanism drawn from a public distribution, and named.
 
     The output names the drawn mechanism and the distribution of the draw does not depend on the data, so hockey-stick
     divergences average (docs/theory/composition.md); Rényi divergences of order α average as exp((α − 1)·ρ).
@@ -174,7 +170,7 @@ def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], w
     require(
         bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9, "weights >= 0 with sum 1", total=float(shares.sum())
     )
-    same_neighbors(given)
+    check_same_neighbors(given)
     total: dict[Guarantee, float] = {}
     for guarantee, share in zip(given, shares / shares.sum()):
         total[guarantee] = total.get(guarantee, 0.0) + float(share)
@@ -219,15 +215,18 @@ class Mixture(_SeveralMechanisms):
         return self._average([part._far_profile(epsilon) for part in self.parts])
 
     def _average(self, profiles: Sequence[Array]) -> Array:
+        """Weighted mean of privacy profiles, rounded up."""
         total = sum(w * values for values, w in zip(profiles, self.weights))
         return np.minimum(total * (1.0 + ROUNDING), 1.0)
 
     def _pair(self) -> DominatingPair:
-        return combined([part.pair for part in self.parts], lambda plds, _: mix(plds, self.weights))
+        return combine([part.pair for part in self.parts], lambda plds, _: mix(plds, self.weights))
 
 
 def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> Guarantee:
-    """The guarantee of an unknown one of several mechanisms: the largest of their profiles at each ε.
+    """Guarantee of an unknown one of several mechanisms.
+
+    The largest of their profiles at each ε.
 
     Parameters
     ----------
@@ -241,7 +240,7 @@ def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) 
     """
     given = _as_guarantees(guarantees)
     require(len(given) > 0, "at least one guarantee", number=0)
-    same_neighbors(given)
+    check_same_neighbors(given)
     different = tuple(dict.fromkeys(given))
     for guarantee in different:
         if isinstance(guarantee, NonPrivate) or len(different) == 1:
@@ -270,11 +269,13 @@ class Envelope(_SeveralMechanisms):
         return np.asarray(np.max([part._far_profile(epsilon) for part in self.parts], axis=0))
 
     def _pair(self) -> DominatingPair:
-        return combined([part.pair for part in self.parts], _largest)
+        return combine([part.pair for part in self.parts], _upper_envelope)
 
 
-def _largest(plds: Sequence[LossDistribution], reverses: Sequence[LossDistribution]) -> LossDistribution:
-    """Dots of the pointwise maximum at the losses that occur (a maximum of convex curves is convex).
+def _upper_envelope(plds: Sequence[LossDistribution], reverses: Sequence[LossDistribution]) -> LossDistribution:
+    """Loss distribution through the pointwise maximum of several curves.
+
+    Dots are at the losses that occur; a maximum of convex curves is convex.
 
     Of very many losses a part is enough, because chords of a convex curve lie above it.
     """

@@ -24,7 +24,7 @@ from .._types import Array, ArrayLike, Neighboring
 from ..numerics.arithmetic import float_above
 from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.loss_distribution import ROUNDING, DominatingPair
-from .base import Guarantee, Statement, as_guarantee, check_parts, discretized
+from .base import Guarantee, Statement, as_guarantee, check_parts, discretize_profiles
 from .composition import Composition, compose
 from .pure import BoundedRangeDP, LaplaceDP, PureDP
 from .single_mechanisms import DPSGD, ZCDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
@@ -48,8 +48,8 @@ MULTIPLIED: dict[type[Guarantee], tuple[str, int]] = {
 }
 
 
-def _multiplied(guarantee: Guarantee, steps: int) -> Guarantee:
-    """Guarantee of one of these kinds for the ends of a chain, rounded up."""
+def _multiply_parameter(guarantee: Guarantee, steps: int) -> Guarantee:
+    """Guarantee for a chain of neighbours, by multiplying its parameter."""
     name, power = MULTIPLIED[type(guarantee)]
     number = getattr(guarantee, name)
     more = float_above(Fraction(number) * steps**power) if math.isfinite(number) else math.inf
@@ -58,7 +58,7 @@ def _multiplied(guarantee: Guarantee, steps: int) -> Guarantee:
 
 
 def delta_of_two_steps(pair: DominatingPair, epsilon: Array) -> Array:
-    """min over ε₁ of δ_removed(ε₁) + e^{ε₁}·δ_added(ε − ε₁), rounded up.
+    """Smallest δ_removed(ε₁) + e^{ε₁}·δ_added(ε − ε₁) over ε₁, rounded up.
 
     Both terms are convex in e^{ε₁}, the second as the perspective of a convex function. So a golden-section search
     finds the minimum, and every value on its way is a valid bound.
@@ -82,7 +82,7 @@ def delta_of_two_steps(pair: DominatingPair, epsilon: Array) -> Array:
 
 
 def as_replace_one(guarantee: Guarantee | Statement) -> Guarantee:
-    """Guarantee for a changed record that follows from one for the presence of a record.
+    """Guarantee for a changed record, from one for its presence.
 
     Pure, bounded-range, Laplace and Gaussian guarantees double, zero-concentrated ones count four times. ``DPSGD``,
     also composed with itself, has its own accounting, which costs less than twice. All others are converted by their
@@ -110,13 +110,13 @@ def as_replace_one(guarantee: Guarantee | Statement) -> Guarantee:
     if type(found) is Composition and all(type(part) is DPSGD for part in found.parts):
         return compose(*(as_replace_one(part) for part in found.parts))
     if type(found) in MULTIPLIED:
-        return replace(_multiplied(found, 2), neighboring="replace_one")
+        return replace(_multiply_parameter(found, 2), neighboring="replace_one")
     return CARRIED_OVER.get(type(found), lambda found: ChangedRecord(presence=found))(found)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChangedRecord(Guarantee):
-    """Guarantee for a changed record, derived only from the guarantee for its presence.
+    """Guarantee for a changed record, derived from one for its presence.
 
     Parameters
     ----------
@@ -147,20 +147,24 @@ class ChangedRecord(Guarantee):
         return self.presence.has_renyi
 
     def renyi(self, order: ArrayLike) -> Array:
-        """Two steps by the weak triangle inequality."""
+        """Rényi curve of two steps, by the weak triangle inequality."""
         return renyi_of_two_steps(self.presence.renyi, np.asarray(order, dtype=float))
 
     def _pair(self) -> DominatingPair:
-        """The pair, equal for both orders, as either record may be the removed one."""
-        return discretized(partial(delta_of_two_steps, self.presence.pair), number=POINTS)
+        """Dominating pair of two steps, equal for both orders."""
+        return discretize_profiles(partial(delta_of_two_steps, self.presence.pair), number=POINTS)
 
 
 def renyi_of_two_steps(curve: Callable[[Array], Array], order: Array) -> Array:
-    """2α/(2α−1)·ρ(2α−1) + ρ(2α) (Bun & Steinke 2016, section 5: the triangle-like inequality, for two steps)."""
+    """Rényi divergence across two neighbouring steps, from a curve ρ.
+
+    2α/(2α−1)·ρ(2α−1) + ρ(2α) (Bun & Steinke 2016, section 5: the triangle-like inequality, for two steps).
+    """
     return np.asarray(2 * order / (2 * order - 1) * curve(2 * order - 1) + curve(2 * order))
 
 
-def _renyi(guarantee: Any) -> Guarantee:
+def _renyi_of_changed_record(guarantee: Any) -> Guarantee:
+    """Rényi guarantee for a changed record, from one for its presence."""
     orders = np.unique(np.concatenate([0.5 * guarantee.orders, 0.5 * (guarantee.orders + 1)]))
     orders = orders[orders > 1]
     epsilons = renyi_of_two_steps(guarantee.renyi, orders)
@@ -171,7 +175,7 @@ def _renyi(guarantee: Any) -> Guarantee:
 
 #: Further kinds of guarantees for changed records.
 CARRIED_OVER: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
-    RenyiDP: _renyi,
+    RenyiDP: _renyi_of_changed_record,
     **dict.fromkeys((DPSGD, NonPrivate), lambda one: replace(one, neighboring="replace_one")),
 }
 
@@ -180,7 +184,7 @@ CARRIED_OVER: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
 
 
 def as_zero_out(guarantee: Guarantee | Statement) -> Guarantee:
-    """Guarantee for a blank record that follows from one for the presence of a record.
+    """Guarantee for a blank record, from one for its presence.
 
     It holds with the number of records as a public constant, of a mechanism that ignores a blank record as it ignores
     one that is not there (docs/theory/composition.md, "From one relation to another"). The numbers are the same.
@@ -201,19 +205,19 @@ def as_zero_out(guarantee: Guarantee | Statement) -> Guarantee:
     >>> as_zero_out(PureDP(epsilon=1.0))
     PureDP(neighboring='zero_out', epsilon=1.0)
     """
-    found: Guarantee = _blanked(as_guarantee(guarantee))
+    found: Guarantee = _relabel_as_zero_out(as_guarantee(guarantee))
     return found
 
 
-def _blanked(value: Any) -> Any:
-    """Replace the relation in guarantees at any depth of a value."""
+def _relabel_as_zero_out(value: Any) -> Any:
+    """Replace add_remove by zero_out in guarantees at any depth."""
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return tuple(map(_blanked, value))
+        return tuple(map(_relabel_as_zero_out, value))
     if not isinstance(value, Guarantee) or value.neighboring != "add_remove":
         return value
     if not is_dataclass(value):
         return ProfileDP.from_pair(value.pair, "zero_out")
-    parts = {field.name: _blanked(getattr(value, field.name)) for field in fields(value) if field.init}
+    parts = {field.name: _relabel_as_zero_out(getattr(value, field.name)) for field in fields(value) if field.init}
     return replace(value, **{**parts, "neighboring": "zero_out"})
 
 
@@ -221,7 +225,7 @@ def _blanked(value: Any) -> Any:
 
 
 def for_group(guarantee: Guarantee | Statement, records: int) -> Guarantee:
-    """Guarantee for a person with several records, from one for a single record (group privacy).
+    """Guarantee for a person with several records (group privacy).
 
     Parameters
     ----------
@@ -253,13 +257,13 @@ def for_group(guarantee: Guarantee | Statement, records: int) -> Guarantee:
     if records == 1 or isinstance(found, NonPrivate):
         return found
     if type(found) in MULTIPLIED:
-        return _multiplied(found, int(records))
+        return _multiply_parameter(found, int(records))
     return OfGroup(one_record=found, records=int(records), neighboring=found.neighboring)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfGroup(Guarantee):
-    """Guarantee for a person with several records, derived only from the guarantee for one record.
+    """Guarantee for several records, derived from one for one record.
 
     Parameters
     ----------
@@ -282,12 +286,15 @@ class OfGroup(Guarantee):
         return None if one is None else float_above(Fraction(one) * self.records)
 
     def _profile(self, epsilon: Array) -> Array:
-        """The smaller of two bounds: that of the chain, known at points, and equal steps of ε."""
+        """Smaller of two bounds on δ for a group of records."""
         values = np.minimum(super()._profile(epsilon), self._equal_steps(epsilon))
-        return self._none_beyond(epsilon, values)
+        return self._zero_beyond_largest_loss(epsilon, values)
 
     def _equal_steps(self, epsilon: Array) -> Array:
-        """δ(ε/m)·(1 + e^{ε/m} + … + e^{(m−1)ε/m}), rounded up."""
+        """Bound on δ of a group by equal steps of ε, rounded up.
+
+        δ(ε/m)·(1 + e^{ε/m} + … + e^{(m−1)ε/m}).
+        """
         each = epsilon / self.records * (1.0 - ROUNDING)
         step = np.clip(each, 1e-300, LARGEST_LOSS / self.records)
         growth = np.expm1(self.records * step) / np.expm1(step) * (1.0 + ROUNDING)
@@ -295,20 +302,20 @@ class OfGroup(Guarantee):
         return np.where(epsilon > LARGEST_LOSS, 1.0, values)
 
     def _pair(self) -> DominatingPair:
-        return chain(self.one_record.pair, int(self.records))
+        return pair_of_chain(self.one_record.pair, int(self.records))
 
 
-def chain(pair: DominatingPair, steps: int) -> DominatingPair:
-    """The pair of both ends of a chain of ``steps`` neighbours, each with a record less than the one before."""
+def pair_of_chain(pair: DominatingPair, steps: int) -> DominatingPair:
+    """Dominating pair of both ends of a chain of neighbours."""
     if steps == 1:
         return pair
-    half = chain(pair, steps // 2)
-    both = joined(half, half)
-    return both if steps % 2 == 0 else joined(both, pair)
+    half = pair_of_chain(pair, steps // 2)
+    both = pair_of_joined_chains(half, half)
+    return both if steps % 2 == 0 else pair_of_joined_chains(both, pair)
 
 
-def joined(first: DominatingPair, second: DominatingPair) -> DominatingPair:
-    """The pair of the ends of two joined chains."""
+def pair_of_joined_chains(first: DominatingPair, second: DominatingPair) -> DominatingPair:
+    """Dominating pair of the ends of two joined chains of neighbours."""
     pairs = [DominatingPair(first.removed, second.removed), DominatingPair(second.added, first.added)]
     directions = max(len(first.directions), len(second.directions))
-    return discretized(*(partial(delta_of_two_steps, pair) for pair in pairs[:directions]), number=POINTS)
+    return discretize_profiles(*(partial(delta_of_two_steps, pair) for pair in pairs[:directions]), number=POINTS)

@@ -9,7 +9,7 @@ import numpy as np
 from .._checks import require
 from .._types import Array, ArrayLike
 from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response, randomized_response_renyi
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, pair_through, symmetric
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, pair_through, symmetric_pair
 from .base import Guarantee
 
 #: Points of a profile through which a dominating pair is drawn.
@@ -18,7 +18,10 @@ POINTS = 4000
 
 @dataclass(frozen=True, kw_only=True)
 class _LargestLoss(Guarantee):
-    """Guarantee with losses of at most ε. The pair is drawn through its profile."""
+    """Guarantee with losses of at most ε.
+
+    The pair is drawn through its profile.
+    """
 
     epsilon: float
 
@@ -38,7 +41,9 @@ class _LargestLoss(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class PureDP(_LargestLoss):
-    """ε-differential privacy: the loss never exceeds ε. Dominated by randomised response.
+    """ε-differential privacy: the loss never exceeds ε.
+
+    Dominated by randomised response.
 
     Parameters
     ----------
@@ -56,16 +61,18 @@ class PureDP(_LargestLoss):
     """
 
     def renyi(self, order: ArrayLike) -> Array:
-        """Randomised response with odds e^ε, the worst case of every order."""
+        """Rényi divergence of randomised response, the worst case."""
         return randomized_response_renyi(self.epsilon, np.asarray(order, dtype=float))
 
     def _pair(self) -> DominatingPair:
-        return symmetric(randomized_response(self.epsilon, 0.0))
+        return symmetric_pair(randomized_response(self.epsilon, 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceDP(_LargestLoss):
-    r"""Guarantee of Laplace noise: dominated by Laplace noise of scale 1 around 0 and around ε.
+    r"""Guarantee of Laplace noise.
+
+    Dominated by Laplace noise of scale 1 around 0 and around ε.
 
     It holds for independent Laplace noise on every number of a statistic, with ε = l1-sensitivity ÷ scale
     (docs/theory/composition.md, "Laplace noise"). It implies ε-DP, and at δ > 0 more than ε-DP:
@@ -85,7 +92,10 @@ class LaplaceDP(_LargestLoss):
     """
 
     def renyi(self, order: ArrayLike) -> Array:
-        """log( α/(2α−1)·e^{(α−1)ε} + (α−1)/(2α−1)·e^{−αε} ) / (α − 1) (Mironov 2017, Proposition 6), at most ε."""
+        """Rényi divergence of Laplace noise, at most ε.
+
+        log( α/(2α−1)·e^{(α−1)ε} + (α−1)/(2α−1)·e^{−αε} ) / (α − 1) (Mironov 2017, Proposition 6).
+        """
         order = np.asarray(order, dtype=float)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             up = np.log(order / (2 * order - 1)) + (order - 1) * self.epsilon
@@ -122,7 +132,10 @@ class BoundedRangeDP(_LargestLoss):
     """
 
     def renyi(self, order: ArrayLike) -> Array:
-        """α·ε²/8 (Cesar & Rogers 2021), or that of any ε-DP mechanism."""
+        """Rényi divergence α·ε²/8, or that of any ε-DP mechanism.
+
+        Cesar & Rogers (2021).
+        """
         order = np.asarray(order, dtype=float)
         return np.asarray(np.minimum(order * self.epsilon**2 / 8, randomized_response_renyi(self.epsilon, order)))
 
@@ -136,6 +149,9 @@ class BoundedRangeDP(_LargestLoss):
 
 
 def only_largest_loss(guarantee: Guarantee) -> PureDP | None:
-    """Pure guarantee with the largest loss of another, if it is known: smaller where a profile lacks digits."""
+    """Pure guarantee with the largest loss of another, if known.
+
+    It is smaller where a profile lacks digits.
+    """
     largest = guarantee.pure_epsilon
     return None if largest is None else PureDP(epsilon=largest, neighboring=guarantee.neighboring)

@@ -35,7 +35,7 @@ CELLS, HALVINGS = 64, 24
 
 @dataclass(frozen=True, eq=False)
 class TradeOff:
-    """The largest of finitely many lines, and of their mirror images at α = β.
+    """Trade-off curve as the largest of lines and their mirror images.
 
     Parameters
     ----------
@@ -49,21 +49,26 @@ class TradeOff:
     deltas: Array
 
     def false_negative_rate(self, false_positive_rate: float) -> float:
-        """f(α), rounded down."""
+        """Smallest false negative rate at a false positive rate, rounded down."""
         alpha, c = false_positive_rate, np.exp(self.epsilons)
         steep = (1.0 - self.deltas) - c * alpha * (1.0 + ROUNDING)
         flat = (1.0 - self.deltas - alpha) / c
         return float(np.clip(max(np.max(steep), np.max(flat)) - ROUNDING, 0.0, 1.0))
 
     def true_positive_rate(self, false_positive_rate: float) -> float:
-        """1 − f(α), rounded up, with all digits where it is small."""
+        """Largest true positive rate at a false positive rate, rounded up.
+
+        It has all digits where it is small.
+        """
         alpha, c = false_positive_rate, np.exp(self.epsilons)
         steep = self.deltas + c * alpha
         flat = 1.0 - (1.0 - self.deltas - alpha) / c + ROUNDING
         return float(min(min(np.min(steep), np.min(flat)) * (1.0 + ROUNDING), 1.0))
 
     def advantage(self) -> float:
-        """max 1 − α − f(α), rounded up; δ(0), or less where the bounds on δ are not convex together.
+        """Largest true minus false positive rate, rounded up.
+
+        max 1 − α − f(α) = δ(0), or less where the bounds on δ are not convex together.
 
         It is reached where α = f(α): a line and its mirror image meet at α = (1 − δ)/(1 + e^ε).
         """
@@ -73,7 +78,10 @@ class TradeOff:
 
     @cached_property
     def corners(self) -> tuple[Array, Array]:
-        """False and true positive rates at the corners of the curve with α ≤ β, from α = β on to α = 0."""
+        """Corners of the trade-off curve with α ≤ β.
+
+        False and true positive rates, from α = β on to α = 0.
+        """
         kept = lower_hull(self.epsilons, self.deltas)
         epsilons, deltas = self.epsilons[kept], self.deltas[kept]
         alpha, power = line_intersections(epsilons, deltas)
@@ -83,21 +91,24 @@ class TradeOff:
         return rates, np.concatenate([[1.0 - middle], power[here], deltas[-1:]])
 
     def right_guess(self, prior: float) -> float:
-        """max (1 − prior)·(1 − α) + prior·(1 − f(α)), rounded up: linear, so it is largest at a corner."""
+        """Largest probability of a right guess about membership, rounded up.
+
+        max (1 − prior)·(1 − α) + prior·(1 − f(α)) is linear, so it is largest at a corner.
+        """
         likely, rest = max(prior, 1.0 - prior), min(prior, 1.0 - prior)
         alpha, power = self.corners  # where α ≤ β, which is better for guessing what is likely
         return float(min(np.max(likely * (1.0 - alpha) + rest * power) + ROUNDING, 1.0))
 
 
 def line_intersections(epsilons: Array, deltas: Array) -> tuple[Array, Array]:
-    """False and true positive rate where each line meets the next one."""
+    """False and true positive rates where neighbouring lines meet."""
     c = np.exp(epsilons)
     alpha = -np.diff(deltas) / (c[:-1] * np.expm1(np.diff(epsilons)))
     return alpha, deltas[:-1] + c[:-1] * alpha
 
 
 def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -> TradeOff:
-    """The trade-off curve of a profile: lines where they matter.
+    """Trade-off curve of a privacy profile, refined where it matters.
 
     Parameters
     ----------
@@ -114,17 +125,17 @@ def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -
     for _ in range(HALVINGS):
         middles = 0.5 * (epsilons[cells] + epsilons[cells + 1])
         found = profile(middles) if middles.size else middles
-        worth = _gain(epsilons, deltas, cells, middles, found)
+        worth = _cells_worth_halving(epsilons, deltas, cells, middles, found)
         epsilons, deltas = np.insert(epsilons, cells + 1, middles), np.insert(deltas, cells + 1, found)
         first = (cells + np.arange(cells.size))[worth]  # where the left half of a cell is now
         cells = np.sort(np.concatenate([first, first + 1]))
     return TradeOff(epsilons, np.minimum.accumulate(deltas))
 
 
-def _gain(
+def _cells_worth_halving(
     epsilons: Array, deltas: Array, cells: npt.NDArray[np.intp], middles: Array, found: Array
 ) -> npt.NDArray[np.bool_]:
-    """True for cells where the middle line lowers the true positive rate at the corner by more than the tolerance."""
+    """Cells of ε in which another line lowers the trade-off curve."""
     c, gaps = np.exp(epsilons[cells]), epsilons[cells + 1] - epsilons[cells]
     alpha = (deltas[cells] - deltas[cells + 1]) / (c * np.expm1(gaps))
     power = deltas[cells] + c * alpha
@@ -133,12 +144,15 @@ def _gain(
 
 
 class Accounted(ABC):
-    """Anything with a total guarantee: its ε and δ, and bounds on every attack (docs/theory/risk.md)."""
+    """Base class of values with a guarantee: ε, δ, bounds on attacks.
+
+    See docs/theory/risk.md.
+    """
 
     @property
     @abstractmethod
     def _total(self) -> Any:
-        """The ``Guarantee``, whose file imports this one."""
+        """Guarantee of everything together, whose file imports this one."""
 
     @overload
     def delta_at(self, epsilon: float) -> float: ...
@@ -191,7 +205,7 @@ class Accounted(ABC):
     @overload
     def trade_off(self, false_positive_rate: Numbers) -> Array: ...
     def trade_off(self, false_positive_rate: ArrayLike) -> float | Array:
-        """The least false negative rate of any attack with this false positive rate.
+        """Smallest false negative rate of any attack with this false positive rate.
 
         Parameters
         ----------
@@ -203,10 +217,13 @@ class Accounted(ABC):
         float or ndarray
             Smallest false negative rate of the attack. Rounded down, in [0, 1].
         """
-        return _each(self._total._trade_off.false_negative_rate, "false_positive_rate", false_positive_rate)
+        return _at_probabilities(self._total._trade_off.false_negative_rate, "false_positive_rate", false_positive_rate)
 
     def advantage(self) -> float:
-        """The largest true minus false positive rate of any attack, rounded up: the total variation distance."""
+        """Largest true minus false positive rate of any attack, rounded up.
+
+        It is the total variation distance.
+        """
         return float(self._total._trade_off.advantage())
 
     @overload
@@ -214,7 +231,9 @@ class Accounted(ABC):
     @overload
     def bayes_risk(self, prior: Numbers, attack: str = "any") -> Array: ...
     def bayes_risk(self, prior: ArrayLike, attack: str = "any") -> float | Array:
-        """Largest probability of a right guess after the release, for a guess that was right with ``prior`` before.
+        """Largest probability of a right guess after the release.
+
+        The guess was right with ``prior`` before.
 
         Parameters
         ----------
@@ -236,15 +255,15 @@ class Accounted(ABC):
         Hayes, Mahloujifar & Balle (2023), Kulynych et al. (2025); proofs in docs/theory/risk.md.
         """
         require(isinstance(attack, str) and attack in ATTACKS, f"attack to be one of {tuple(ATTACKS)}", attack=attack)
-        return _each(partial(ATTACKS[attack], self._total._trade_off), "prior", prior)
+        return _at_probabilities(partial(ATTACKS[attack], self._total._trade_off), "prior", prior)
 
 
 #: Bound on the probability of being right, by the kind of attack.
 ATTACKS = {"any": TradeOff.true_positive_rate, "membership": TradeOff.right_guess}
 
 
-def _each(bound: Callable[[float], float], name: str, values: ArrayLike) -> float | Array:
-    """A bound for each of several probabilities, or for one."""
+def _at_probabilities(bound: Callable[[float], float], name: str, values: ArrayLike) -> float | Array:
+    """Values of a bound at one or several checked probabilities."""
     given = as_numbers(name, values)
     require(bool(np.all((given >= 0) & (given <= 1))), f"0 <= {name} <= 1", **{name: given})
     found = np.array([bound(float(one)) for one in given.ravel()])

@@ -12,9 +12,9 @@ from ...errors import PrivacyError
 from .._checks import as_numbers, cached_property, check_kind, require, require_whole
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics import basic_mechanisms
-from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, pair_through, symmetric
+from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, pair_through, symmetric_pair
 from ..serialization import BUILDERS
-from .base import Guarantee, discretized
+from .base import Guarantee, discretize_profiles
 
 #: Rényi orders at which curves are tabulated.
 ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]))
@@ -24,7 +24,9 @@ MOST_STEPS = 10**9
 
 @dataclass(frozen=True, kw_only=True)
 class ApproxDP(Guarantee):
-    """(ε, δ)-differential privacy, nothing else known. Dominated by randomised response that fails openly with δ.
+    """(ε, δ)-differential privacy, nothing else known.
+
+    Dominated by randomised response that fails openly with δ.
 
     Parameters
     ----------
@@ -48,12 +50,14 @@ class ApproxDP(Guarantee):
         return float(self.epsilon) if self.delta == 0 else None
 
     def _pair(self) -> DominatingPair:
-        return symmetric(basic_mechanisms.randomized_response(self.epsilon, self.delta))
+        return symmetric_pair(basic_mechanisms.randomized_response(self.epsilon, self.delta))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ZCDP(Guarantee):
-    """ρ-zero-concentrated DP (Bun & Steinke 2016): Rényi divergence of order α at most ρ·α for every α > 1.
+    """ρ-zero-concentrated DP (Bun & Steinke 2016).
+
+    Rényi divergence of order α at most ρ·α for every α > 1.
 
     Parameters
     ----------
@@ -69,7 +73,7 @@ class ZCDP(Guarantee):
         require(0 <= self.rho < np.inf, "0 <= rho < inf", rho=self.rho)
 
     def renyi(self, order: ArrayLike) -> Array:
-        """ρ·α."""
+        """Rényi divergence ρ·α."""
         with np.errstate(over="ignore"):
             curve: Array = self.rho * np.asarray(order, dtype=float)
         return curve
@@ -78,7 +82,7 @@ class ZCDP(Guarantee):
         return basic_mechanisms.delta_of_zcdp(self.rho, epsilon)
 
     def _pair(self) -> DominatingPair:
-        return discretized(self._profile)
+        return discretize_profiles(self._profile)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +112,7 @@ class GaussianDP(Guarantee):
         return 0.0 if self.mu == 0 else None
 
     def renyi(self, order: ArrayLike) -> Array:
-        """μ²·α/2."""
+        """Rényi divergence μ²·α/2."""
         with np.errstate(over="ignore"):
             curve: Array = 0.5 * np.square(self.mu) * np.asarray(order, dtype=float)
         return curve
@@ -118,9 +122,9 @@ class GaussianDP(Guarantee):
 
     def _pair(self) -> DominatingPair:
         if self.mu == 0:
-            return symmetric(basic_mechanisms.randomized_response(0.0, 0.0))
+            return symmetric_pair(basic_mechanisms.randomized_response(0.0, 0.0))
         if self.mu > basic_mechanisms.LARGEST_LOSS:  # losses below μ²/2 − 40·μ are negligible
-            return symmetric(basic_mechanisms.randomized_response(self.mu, 0.0))
+            return symmetric_pair(basic_mechanisms.randomized_response(self.mu, 0.0))
         reach = 0.5 * self.mu**2 + 10.0 * self.mu
         grid = np.linspace(0.0, reach, 1 + int(np.clip(2000 * reach / self.mu, 1, 2**17)))
         return pair_through(grid, self._profile(grid))
@@ -170,30 +174,37 @@ class RenyiDP(Guarantee):
         return hash((self.neighboring, self.orders.tobytes(), self.epsilons.tobytes()))
 
     def renyi(self, order: ArrayLike) -> Array:
-        """The smallest bound implied by the stated orders, because Rényi divergences grow with their order."""
-        orders, least = self._least_above
+        """Smallest Rényi bound implied by the stated orders.
+
+        Rényi divergences grow with their order.
+        """
+        orders, least = self._least_bound_above
         return least[np.searchsorted(orders, np.asarray(order, dtype=float) * (1 - 1e-12))]
 
     @cached_property
-    def _least_above(self) -> tuple[Array, Array]:
-        """The sorted orders, and for each the smallest bound of this or a larger order (none: infinite)."""
+    def _least_bound_above(self) -> tuple[Array, Array]:
+        """Sorted orders, and the smallest bound from each order on.
+
+        Infinite where there is none.
+        """
         sort = np.argsort(self.orders)
         bounds = np.append(self.epsilons[sort], np.inf)
         return self.orders[sort], np.minimum.accumulate(bounds[::-1])[::-1]
 
     def _profile(self, epsilon: Array) -> Array:
-        orders, least = self._least_above
+        orders, least = self._least_bound_above
         return basic_mechanisms.delta_of_renyi(orders, least[:-1], epsilon)
 
     def _pair(self) -> DominatingPair:
-        return discretized(self._profile)
+        return discretize_profiles(self._profile)
 
 
 class ByBothRoutes(Guarantee):
-    """A guarantee with the smaller of the profiles of its pair and of its Rényi curve, where it has one."""
+    """Guarantee with the smaller profile of its pair and its Rényi curve."""
 
     @cached_property
     def _renyi_route(self) -> RenyiDP:
+        """Rényi curve of this guarantee, at tabulated orders."""
         return RenyiDP(orders=ORDERS, epsilons=self.renyi(ORDERS), neighboring=self.neighboring)
 
     def _profile(self, epsilon: Array) -> Array:
@@ -203,7 +214,9 @@ class ByBothRoutes(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class DPSGD(ByBothRoutes):
-    """DP-SGD: ``steps`` adaptive Gaussian sums over Poisson batches (Abadi et al. 2016), everything fixed in advance.
+    """DP-SGD: ``steps`` adaptive Gaussian sums over Poisson batches.
+
+    Everything is fixed in advance (Abadi et al. 2016).
 
     Parameters
     ----------
@@ -243,7 +256,10 @@ class DPSGD(ByBothRoutes):
         return self.neighboring != "replace_one"
 
     def renyi(self, order: ArrayLike) -> Array:
-        """Exact at integer orders (Mironov, Talwar & Zhang 2019, eq. 3.3), log-moments interpolated between them."""
+        """Rényi curve of DP-SGD, exact at integer orders.
+
+        Mironov, Talwar & Zhang (2019), eq. 3.3; log-moments are interpolated between them.
+        """
         if not self.has_renyi:
             return super().renyi(order)
         return self.steps * basic_mechanisms.subsampled_gaussian_renyi(
@@ -258,7 +274,7 @@ class DPSGD(ByBothRoutes):
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileDP(Guarantee):
-    """A privacy profile: any callable ε ↦ δ(ε) on arrays of ε ≥ 0, an upper bound and nonincreasing.
+    """Privacy profile: a callable ε ↦ δ(ε), nonincreasing, from above.
 
     To be pickled, the callable must be picklable.
 
@@ -285,18 +301,18 @@ class ProfileDP(Guarantee):
 
     @classmethod
     def from_pld(cls, pld: Any, neighboring: Neighboring = "add_remove") -> ProfileDP:
-        """From a ``dp_accounting.pld`` privacy loss distribution (a pessimistic estimate)."""
-        removed = _from_pmf(pld._pmf_remove)
-        added = removed if pld._symmetric else _from_pmf(pld._pmf_add)
+        """Build from a ``dp_accounting.pld`` privacy loss distribution (pessimistic)."""
+        removed = _from_dp_accounting_pmf(pld._pmf_remove)
+        added = removed if pld._symmetric else _from_dp_accounting_pmf(pld._pmf_add)
         return cls.from_pair(DominatingPair(removed, added), neighboring)
 
     @classmethod
     def from_pair(cls, pair: DominatingPair, neighboring: Neighboring = "add_remove") -> ProfileDP:
-        """From loss distributions."""
+        """Build from a dominating pair of loss distributions."""
         return cls(profile=pair.delta_at, given_pair=pair, neighboring=neighboring)
 
     def written_fields(self) -> dict[str, Any]:
-        """Fields of a profile made of loss distributions alone, for ``to_dict``."""
+        """Fields of a profile of loss distributions, for ``to_dict``."""
         pair = self.given_pair
         if pair is None or self.profile != pair.delta_at:
             raise PrivacyError(
@@ -317,10 +333,11 @@ class ProfileDP(Guarantee):
         return np.asarray(np.clip(values, 0.0, 1.0))
 
     def _pair(self) -> DominatingPair:
-        return self.given_pair if self.given_pair is not None else discretized(self._profile)
+        return self.given_pair if self.given_pair is not None else discretize_profiles(self._profile)
 
 
-def _from_pmf(pmf: Any) -> LossDistribution:
+def _from_dp_accounting_pmf(pmf: Any) -> LossDistribution:
+    """Loss distribution of a pessimistic ``dp_accounting`` PMF."""
     dense = pmf.to_dense_pmf()
     if not dense._pessimistic_estimate:
         raise ValueError(
@@ -332,17 +349,17 @@ def _from_pmf(pmf: Any) -> LossDistribution:
     return LossDistribution(losses[kept], masses[kept], float(dense._infinity_mass))
 
 
-def _read_profile(removed: LossDistribution, added: LossDistribution | None, neighboring: Any) -> ProfileDP:
-    """Build a profile; ``added`` is None if both orders of the neighbours have one distribution."""
+def _build_profile_of_pair(removed: LossDistribution, added: LossDistribution | None, neighboring: Any) -> ProfileDP:
+    """Rebuild a profile; ``added`` is None if both orders are alike."""
     return ProfileDP.from_pair(DominatingPair(removed, removed if added is None else added), neighboring)
 
 
-BUILDERS["ProfileDP"] = _read_profile
+BUILDERS["ProfileDP"] = _build_profile_of_pair
 
 
 @dataclass(frozen=True, kw_only=True)
 class NonPrivate(Guarantee):
-    """No promise: ε is infinite.
+    """Guarantee that promises nothing: ε is infinite.
 
     Parameters
     ----------
@@ -354,4 +371,4 @@ class NonPrivate(Guarantee):
         return np.ones_like(epsilon)
 
     def _pair(self) -> DominatingPair:
-        return symmetric(LossDistribution(np.array([]), np.array([]), 1.0))
+        return symmetric_pair(LossDistribution(np.array([]), np.array([]), 1.0))

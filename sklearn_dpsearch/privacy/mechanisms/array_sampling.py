@@ -33,7 +33,7 @@ BLOCK = 2**16
 
 
 def bernoulli(n: int, probability: Number, random_bytes: RandomBytes) -> npt.NDArray[np.bool_]:
-    """Draw n independent values, each True with exactly this probability; shape (n,).
+    """Draw n independent coins, each True with exactly this probability.
 
     Parameters
     ----------
@@ -46,44 +46,49 @@ def bernoulli(n: int, probability: Number, random_bytes: RandomBytes) -> npt.NDA
     """
     exact = fraction(probability)
     require(0 <= exact <= 1, "0 <= probability <= 1", probability=probability)
-    return _in_blocks(n, np.bool_, lambda number: _bernoulli(number, exact, random_bytes))
+    return _draw_in_blocks(n, np.bool_, lambda number: _bernoulli_block(number, exact, random_bytes))
 
 
-def _bernoulli(n: int, rest: Fraction, random_bytes: RandomBytes) -> npt.NDArray[np.bool_]:
+def _bernoulli_block(n: int, rest: Fraction, random_bytes: RandomBytes) -> npt.NDArray[np.bool_]:
+    """Draw one block of exact coins."""
     success, undecided = np.full(n, rest == 1), np.arange(n)
     while 0 < rest < 1 and undecided.size:
         digits, rest = divmod(rest * 2**64, 1)
-        drawn = words(undecided.size, random_bytes)
+        drawn = random_words(undecided.size, random_bytes)
         success[undecided] = drawn < np.uint64(digits)
         undecided = undecided[drawn == np.uint64(digits)]  # without digits left, equal is not below
     return success
 
 
 def uniform_integers(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray[np.integer[Any]]:
-    """n independent integers, exactly uniform on 0 … below − 1; shape (n,), of the smallest type that holds them."""
+    """Draw n integers, exactly uniform on 0 … below − 1.
+
+    Shape (n,), of the smallest type that holds them.
+    """
     require(0 < below <= 2**62, "0 < below <= 2**62", below=below)
     smallest = np.min_scalar_type(-below)  # signed
-    return _in_blocks(n, smallest, lambda number: _integers(number, below, random_bytes))
+    return _draw_in_blocks(n, smallest, lambda number: _uniform_block(number, below, random_bytes))
 
 
-def _integers(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray[np.int64]:
+def _uniform_block(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray[np.int64]:
+    """Draw one block of exactly uniform integers."""
     limit = np.uint64((2**63 // below) * below)
-    found = words(n, random_bytes) >> np.uint64(1)
+    found = random_words(n, random_bytes) >> np.uint64(1)
     while (again := np.flatnonzero(found >= limit)).size:
-        found[again] = words(again.size, random_bytes) >> np.uint64(1)
+        found[again] = random_words(again.size, random_bytes) >> np.uint64(1)
     return (found % np.uint64(below)).astype(np.int64)
 
 
-def _in_blocks(n: int, kind: npt.DTypeLike, drawn: Callable[[int], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Draw n values in blocks, so that few 64-bit words are in memory at once."""
+def _draw_in_blocks(n: int, kind: npt.DTypeLike, drawn: Callable[[int], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Draw n values block by block, to save memory."""
     found = np.empty(n, kind)
     for start in range(0, n, BLOCK):
         found[start : start + BLOCK] = drawn(min(BLOCK, n - start))
     return found
 
 
-def words(n: int, random_bytes: RandomBytes) -> npt.NDArray[np.uint64]:
-    """n random words of 64 bits."""
+def random_words(n: int, random_bytes: RandomBytes) -> npt.NDArray[np.uint64]:
+    """Draw n random words of 64 bits."""
     return np.frombuffer(random_bytes(8 * n), dtype="<u8").astype(np.uint64)
 
 
@@ -98,7 +103,9 @@ LARGEST_SCALE = 2**40
 
 
 def rounded_normals(scale: int, size: int, random_bytes: RandomBytes = secrets.token_bytes) -> NDArray[np.int64]:
-    """round(Z) of independent Z ~ N(0, scale²), shape (size,).
+    """Draw round(Z) of independent Z ~ N(0, scale²), exactly.
+
+    Shape (size,).
 
     Parameters
     ----------
@@ -123,7 +130,7 @@ def rounded_normals(scale: int, size: int, random_bytes: RandomBytes = secrets.t
     array([ 535, -196, -179])
     """
     require(1 <= scale <= LARGEST_SCALE, "1 <= scale <= 2**40", scale=scale)
-    drawn = words(size, random_bytes)
+    drawn = random_words(size, random_bytes)
     tails = drawn >> np.uint64(1)
     counts = tails.astype(np.float64)
     quantiles = -ndtri((counts + 0.5) * 2.0**-WORD)
@@ -132,25 +139,28 @@ def rounded_normals(scale: int, size: int, random_bytes: RandomBytes = secrets.t
         errors = scale * (ACCURACY * (1.0 + quantiles) + HALF_OF_MILLS / counts)
     rounded = np.floor(values + 0.5)
     for place in np.flatnonzero(np.abs(values - np.floor(values) - 0.5) <= errors):
-        rounded[place] = _refined(scale, int(tails[place]), random_bytes)
+        rounded[place] = _round_with_more_bits(scale, int(tails[place]), random_bytes)
     return np.asarray(np.where(drawn & np.uint64(1), -rounded, rounded), np.int64)
 
 
-def _refined(scale: int, tail: int, random_bytes: RandomBytes) -> int:
-    """Round the deviate of a tail probability in [tail, tail + 1]·2⁻⁶⁴ with as many further bits as it takes."""
+def _round_with_more_bits(scale: int, tail: int, random_bytes: RandomBytes) -> int:
+    """Rounded normal deviate of a tail probability, with further bits.
+
+    The tail lies in [tail, tail + 1]·2⁻⁶⁴.
+    """
     bits = WORD
     while True:
-        tail, bits = tail << WORD | int(words(1, random_bytes)[0]), bits + WORD
+        tail, bits = tail << WORD | int(random_words(1, random_bytes)[0]), bits + WORD
         with mpmath.workprec(3 * bits):
             slack = mpmath.ldexp(scale, -bits)  # far above the rounding of three times as many bits
-            least, most = _deviate(scale, tail + 1, bits) - slack, _deviate(scale, tail, bits) + slack
+            least, most = _normal_deviate(scale, tail + 1, bits) - slack, _normal_deviate(scale, tail, bits) + slack
             below, above = (int(mpmath.floor(end + mpmath.mpf(0.5))) for end in (least, most))
         if below == above:
             return below
 
 
-def _deviate(scale: int, tail: int, bits: int) -> Any:
-    """``scale`` × the quantile with the upper tail tail·2^(-bits)."""
+def _normal_deviate(scale: int, tail: int, bits: int) -> Any:
+    """Normal deviate with a given upper tail, in many digits."""
     if tail == 0:
         return mpmath.mpf(2) ** 60  # with all bits zero there is no upper end
     return scale * mpmath.sqrt(2) * mpmath.erfinv(1 - mpmath.ldexp(tail, 1 - bits))

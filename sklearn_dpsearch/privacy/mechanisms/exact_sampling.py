@@ -15,7 +15,7 @@ from math import isqrt
 from typing import Protocol
 
 from .._checks import require
-from ..numerics.arithmetic import exact_fraction
+from ..numerics.arithmetic import exact_fraction, positive_fraction
 
 
 class IntegerSource(Protocol):
@@ -33,7 +33,7 @@ HALF = Fraction(1, 2)
 
 
 def bernoulli(p: Fraction, rng: IntegerSource = SYSTEM) -> bool:
-    """True with probability p.
+    """Draw a coin that is True with exactly probability p.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def bernoulli(p: Fraction, rng: IntegerSource = SYSTEM) -> bool:
 
 
 def bernoulli_exp(gamma: Fraction, rng: IntegerSource = SYSTEM) -> bool:
-    """True with probability exp(−γ).
+    """Draw a coin that is True with exactly probability exp(−γ).
 
     Algorithm 1. The whole part of γ is a row of exp(−1) coins, all of which must succeed; the rest is the
     parity of the first failure in a row of coins with probabilities γ, γ/2, γ/3, …: the series of exp(−γ).
@@ -70,6 +70,7 @@ def bernoulli_exp(gamma: Fraction, rng: IntegerSource = SYSTEM) -> bool:
 
 
 def _bernoulli_exp_below_one(gamma: Fraction, rng: IntegerSource) -> bool:
+    """Draw a coin with probability exp(−γ), for γ ≤ 1."""
     first_failure = 1
     while bernoulli(gamma / first_failure, rng):
         first_failure += 1
@@ -77,7 +78,10 @@ def _bernoulli_exp_below_one(gamma: Fraction, rng: IntegerSource) -> bool:
 
 
 def geometric_exp(rng: IntegerSource = SYSTEM) -> int:
-    """The number of successes before the first failure of exp(−1) coins: P[v] = (1 − 1/e)·e^{−v}."""
+    """Draw the number of successes of exp(−1) coins before a failure.
+
+    P[v] = (1 − 1/e)·e^{−v}.
+    """
     successes = 0
     while bernoulli_exp(ONE, rng):
         successes += 1
@@ -85,7 +89,7 @@ def geometric_exp(rng: IntegerSource = SYSTEM) -> int:
 
 
 def discrete_laplace(scale: Fraction, rng: IntegerSource = SYSTEM) -> int:
-    """An integer k with probability proportional to exp(−|k|/scale).
+    """Draw an integer k with probability ∝ exp(−|k|/scale), exactly.
 
     Algorithm 2. The expected number of coins does not grow with the scale.
 
@@ -102,8 +106,7 @@ def discrete_laplace(scale: Fraction, rng: IntegerSource = SYSTEM) -> int:
     >>> discrete_laplace(Fraction(10), random.Random(0))
     6
     """
-    scale = exact_fraction(scale, "scale")
-    require(scale > 0, "scale > 0", scale=scale)
+    scale = positive_fraction(scale, "scale")
     while True:
         drawn = _try_discrete_laplace(scale, rng)
         if drawn is not None:
@@ -111,7 +114,7 @@ def discrete_laplace(scale: Fraction, rng: IntegerSource = SYSTEM) -> int:
 
 
 def _try_discrete_laplace(scale: Fraction, rng: IntegerSource) -> int | None:
-    """One round of Algorithm 2: None where it starts again."""
+    """Draw one round of the discrete Laplace algorithm, or None."""
     remainder = rng.randrange(scale.numerator)
     if not bernoulli_exp(Fraction(remainder, scale.numerator), rng):
         return None
@@ -123,7 +126,7 @@ def _try_discrete_laplace(scale: Fraction, rng: IntegerSource) -> int | None:
 
 
 def discrete_gaussian(sigma_squared: Fraction, rng: IntegerSource = SYSTEM) -> int:
-    """An integer k with probability proportional to exp(−k²/(2σ²)).
+    """Draw an integer k with probability ∝ exp(−k²/(2σ²)), exactly.
 
     Algorithm 3. A discrete Laplace draw of scale ⌊σ⌋ + 1, accepted with the ratio of both probabilities.
 
@@ -140,8 +143,7 @@ def discrete_gaussian(sigma_squared: Fraction, rng: IntegerSource = SYSTEM) -> i
     >>> discrete_gaussian(Fraction(100), random.Random(0))
     6
     """
-    sigma_squared = exact_fraction(sigma_squared, "sigma_squared")
-    require(sigma_squared > 0, "sigma_squared > 0", sigma_squared=sigma_squared)
+    sigma_squared = positive_fraction(sigma_squared, "sigma_squared")
     scale = isqrt(sigma_squared.numerator // sigma_squared.denominator) + 1
     while True:
         drawn = discrete_laplace(Fraction(scale), rng)

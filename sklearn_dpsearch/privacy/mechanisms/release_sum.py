@@ -22,7 +22,7 @@ _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 def release_sum(
     name: str, sums: Sums, squared_sensitivity: Fraction, add_noise: Callable[[Sums], Answer], norm: int = 2
 ) -> Answer:
-    """Noisy sums.
+    """Add noise to sums of bounded contributions, where listeners may answer.
 
     Parameters
     ----------
@@ -44,13 +44,19 @@ def release_sum(
 
 
 def is_listened_to() -> bool:
-    """Return whether a listener answers: draws that are fresh for other records must then be equal for neighbours."""
+    """Return whether a listener answers released sums in this thread.
+
+    Draws that are fresh for other records must then be equal for neighbours.
+    """
     return _LISTENER.get() is not None
 
 
 @contextlib.contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Let a listener answer for the mechanisms of this thread: of public or made-up records alone."""
+    """Let a listener answer for released sums of this thread.
+
+    Of public or made-up records alone.
+    """
     before = _LISTENER.set(listener)
     try:
         yield

@@ -17,17 +17,23 @@ Number: TypeAlias = Fraction | int | float
 
 
 def fraction(value: Number) -> Fraction:
-    """The exact number in ``value``. Infinities and not-a-number raise."""
+    """Exact fraction of a number; infinities and not-a-number raise."""
     return _ratio(value) if isinstance(value, Rational) else Fraction(float(value))
 
 
 def _ratio(value: Rational | Fraction | int) -> Fraction:
-    """Fraction of Python's integers; NumPy's would stay in the fraction and wrap around."""
+    """Fraction of Python's integers.
+
+    NumPy's would stay in the fraction and wrap around.
+    """
     return Fraction(int(value.numerator), int(value.denominator))
 
 
 def exact_fraction(value: object, name: str) -> Fraction:
-    """``value`` as a fraction, or an error for a float, which may differ from the decimal number in the source."""
+    """Fraction of an exact number; a float is an error.
+
+    It may differ from the decimal number in the source.
+    """
     if isinstance(value, bool) or not isinstance(value, Fraction | int):
         raise TypeError(
             f"Expected {name} as a Fraction or an int, got {value!r} ({type(value).__name__}). "
@@ -37,7 +43,7 @@ def exact_fraction(value: object, name: str) -> Fraction:
 
 
 def positive_fraction(value: object, name: str) -> Fraction:
-    """``exact_fraction``, above 0."""
+    """Fraction of an exact number above 0; a float is an error."""
     exact = exact_fraction(value, name)
     require(exact > 0, f"{name} > 0", **{name: exact})
     return exact

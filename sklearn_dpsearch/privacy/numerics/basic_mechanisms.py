@@ -12,7 +12,7 @@ from scipy import special
 from .._types import Array
 from .arithmetic import log_expm1, log_mills_ratio, safe_exp
 from .convolution import convolve
-from .loss_distribution import ROUNDING, DominatingPair, LossDistribution, combined, pair_through, symmetric
+from .loss_distribution import ROUNDING, DominatingPair, LossDistribution, combine, pair_through, symmetric_pair
 
 #: Losses above this count as infinite: exp(−loss) would leave the range of doubles.
 LARGEST_LOSS = 600.0
@@ -23,7 +23,10 @@ LARGEST_MU, LARGEST_RHO = 1e4, 1e7
 
 
 def randomized_response(epsilon: float, delta: float) -> LossDistribution:
-    """Randomised response with odds e^ε that fails openly with probability δ: dominates every (ε, δ)-DP mechanism."""
+    """Loss distribution of randomised response that fails with probability δ.
+
+    Odds are e^ε; it dominates every (ε, δ)-DP mechanism.
+    """
     if epsilon == 0:
         return LossDistribution(np.array([0.0]), np.array([1.0 - delta]), delta, delta)
     if epsilon > LARGEST_LOSS:
@@ -34,7 +37,9 @@ def randomized_response(epsilon: float, delta: float) -> LossDistribution:
 
 
 def randomized_response_renyi(epsilon: float, order: Array) -> Array:
-    r"""log( (e^{αε} + e^{(1−α)ε}) / (1 + e^ε) ) / (α − 1), at most ε (Mironov 2017, Proposition 5).
+    r"""Rényi divergence of randomised response, at most ε.
+
+    log( (e^{αε} + e^{(1−α)ε}) / (1 + e^ε) ) / (α − 1) (Mironov 2017, Proposition 5).
 
     The fraction is 1 + (1 − e^{(1−α)ε})·(e^{αε} − 1)/(1 + e^ε), in which no digits of a small ε cancel.
     """
@@ -47,7 +52,9 @@ def randomized_response_renyi(epsilon: float, order: Array) -> Array:
 
 
 def delta_of_gaussian(mu: float, epsilon: Array) -> Array:
-    r"""δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) for any real ε (Balle & Wang 2018, Theorem 8).
+    r"""δ(ε) of the Gaussian mechanism, for any real ε, rounded up.
+
+    δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) (Balle & Wang 2018, Theorem 8).
 
     With a = ε/μ − μ/2 and b = a + μ it is φ(a)·(R(a) − R(b)), R the Mills ratio: no digits cancel in the tail. Rounded
     up; R(a) and R(b) agree in all but μ of their digits, so a small μ needs a larger allowance, and so does a large
@@ -68,7 +75,10 @@ def delta_of_gaussian(mu: float, epsilon: Array) -> Array:
 
 
 def _delta_of_tiny_gaussian(mu: float, epsilon: Array) -> Array:
-    """R is convex and falls, so R(a) − R(a + μ) ≤ μ·(1 − a·R(a)), which for a ≥ 0 is at most μ/(1 + a²)."""
+    """Bound on δ(ε) of a Gaussian mechanism with tiny μ.
+
+    R is convex and falls, so R(a) − R(a + μ) ≤ μ·(1 − a·R(a)), which for a ≥ 0 is at most μ/(1 + a²).
+    """
     with np.errstate(over="ignore"):
         a = epsilon / mu - 0.5 * mu
         density = np.exp(-0.5 * a**2) / np.sqrt(2 * np.pi)
@@ -77,7 +87,9 @@ def _delta_of_tiny_gaussian(mu: float, epsilon: Array) -> Array:
 
 
 def delta_of_renyi(orders: Array, epsilons: Array, epsilon: Array) -> Array:
-    r"""min over α of exp((α−1)(ρ(α) − ε))·(1 − 1/α)^{α−1}/α (Canonne, Kamath & Steinke 2020, Proposition 12).
+    r"""δ(ε) from a Rényi curve at some orders, rounded up.
+
+    min over α of exp((α−1)(ρ(α) − ε))·(1 − 1/α)^{α−1}/α (Canonne, Kamath & Steinke 2020, Proposition 12).
 
     Rounded up: ρ(α) and ε may agree in most of their digits.
     """
@@ -90,7 +102,10 @@ def delta_of_renyi(orders: Array, epsilons: Array, epsilon: Array) -> Array:
 
 
 def delta_of_zcdp(rho: float, epsilon: Array) -> Array:
-    """δ at ε of ρ(α) = ρα, minimised over orders around the best one, near (ε + ρ)/(2ρ); any order is valid."""
+    """δ(ε) of zero-concentrated DP, minimised over Rényi orders.
+
+    The best order is near (ε + ρ)/(2ρ); any order is valid.
+    """
     if rho == 0:
         return np.zeros_like(epsilon)
     if rho > LARGEST_RHO:
@@ -114,15 +129,17 @@ def subsampled_gaussian_renyi(noise_multiplier: float, sample_rate: float, order
     flat = np.atleast_1d(order)
     below = np.floor(flat)
     integers = np.unique([below, below + 1])
-    moments = _log_moments(noise_multiplier, sample_rate, tuple(integers.astype(int).tolist()))
+    moments = _subsampled_gaussian_log_moments(noise_multiplier, sample_rate, tuple(integers.astype(int).tolist()))
     low, high = (moments[np.searchsorted(integers, k)] for k in (below, below + 1))
     log_moment = np.where(flat == below, low, low + (flat - below) * (high - low))
     return (log_moment / (flat - 1.0)).reshape(np.shape(order))
 
 
 @lru_cache(maxsize=64)
-def _log_moments(noise_multiplier: float, sample_rate: float, orders: tuple[int, ...]) -> Array:
-    """log Σ_k C(α, k) (1−q)^{α−k} q^k e^{k(k−1)/(2σ²)} for each of rising orders α ≥ 1, rounded up.
+def _subsampled_gaussian_log_moments(noise_multiplier: float, sample_rate: float, orders: tuple[int, ...]) -> Array:
+    """Log-moments of one DP-SGD step at rising integer orders, rounded up.
+
+    log Σ_k C(α, k) (1−q)^{α−k} q^k e^{k(k−1)/(2σ²)} for each α ≥ 1.
 
     The weights of the exponentials sum to 1: only what these exceed 1 by is summed, so that a moment just above 1
     keeps its digits. The sums of all orders are rows of one array, one after the other.
@@ -145,15 +162,18 @@ def _log_moments(noise_multiplier: float, sample_rate: float, orders: tuple[int,
 
 @lru_cache(maxsize=32)
 def dpsgd_pair(noise_multiplier: float, sample_rate: float, steps: int, replace_one: bool) -> DominatingPair:
-    """Dominating pair of ``steps`` DP-SGD steps: (1−q)·N(0, σ²) + q·N(1, σ²) against N(0, σ²), composed."""
+    """Dominating pair of several DP-SGD steps.
+
+    (1−q)·N(0, σ²) + q·N(1, σ²) against N(0, σ²), composed.
+    """
     if steps == 0:
-        return symmetric(randomized_response(0.0, 0.0))
-    step = (_replaced_step if replace_one else _subsampled_step)(noise_multiplier, sample_rate)
-    return combined([step], lambda parts, _: convolve(parts, [steps]))
+        return symmetric_pair(randomized_response(0.0, 0.0))
+    step = (_replaced_gaussian_step if replace_one else _subsampled_gaussian_step)(noise_multiplier, sample_rate)
+    return combine([step], lambda parts, _: convolve(parts, [steps]))
 
 
-def _subsampled_step(noise_multiplier: float, sample_rate: float) -> DominatingPair:
-    """One step in both directions."""
+def _subsampled_gaussian_step(noise_multiplier: float, sample_rate: float) -> DominatingPair:
+    """Dominating pair of one DP-SGD step, for a record removed or added."""
     mu = 1.0 / noise_multiplier
 
     def removed(epsilon: Array) -> Array:
@@ -174,20 +194,26 @@ def _subsampled_step(noise_multiplier: float, sample_rate: float) -> DominatingP
         value = np.exp(epsilon) * sample_rate * np.exp(negative) * delta_of_gaussian(mu, -negative)
         return np.where(inside, value, 0.0)
 
-    grid = _losses_of_a_step(noise_multiplier, sample_rate)
+    grid = _dpsgd_step_losses(noise_multiplier, sample_rate)
     return pair_through(grid, removed(grid), added(grid))
 
 
-def _losses_of_a_step(noise_multiplier: float, sample_rate: float) -> Array:
-    """0 and the losses log(1 − q + q·e^Y) at even Y ≥ 0: small and large losses are equally close for their size."""
+def _dpsgd_step_losses(noise_multiplier: float, sample_rate: float) -> Array:
+    """Privacy losses at which the profile of a DP-SGD step is known.
+
+    0 and log(1 − q + q·e^Y) at even Y ≥ 0: small and large losses are equally close for their size.
+    """
     mu = 1.0 / noise_multiplier
     gap = float(np.clip(0.0025, 0.000125 * mu, 0.00125 * mu))
     exponents = gap * np.arange(int(np.ceil(min(0.5 * mu**2 + 10.0 * mu, LARGEST_LOSS) / gap)) + 1)
     return np.asarray(np.log1p(sample_rate * np.expm1(exponents)))
 
 
-def _replaced_step(noise_multiplier: float, sample_rate: float) -> DominatingPair:
-    """One step when a record changes: (1−q)·N(0) + q·N(1) against (1−q)·N(0) + q·N(−1) (symmetric)."""
+def _replaced_gaussian_step(noise_multiplier: float, sample_rate: float) -> DominatingPair:
+    """Dominating pair of one DP-SGD step when a record changes.
+
+    (1−q)·N(0) + q·N(1) against (1−q)·N(0) + q·N(−1), which is symmetric.
+    """
     mu, q = 1.0 / noise_multiplier, sample_rate
     # In units of σ the loss grows with x; a fine grid of x gives the profile at the losses of its points.
     x = np.linspace(0.0, 10.0 + mu, 40001)
@@ -205,7 +231,7 @@ def _replaced_step(noise_multiplier: float, sample_rate: float) -> DominatingPai
 
 
 def negligible_from(profile: Callable[[Array], Array], mass: float = 1e-18) -> float:
-    """An ε from which a profile is at most ``mass``, or no longer falls."""
+    """Value of ε from which a profile is negligible, or constant."""
     grid = np.geomspace(1e-6, LARGEST_LOSS, 400)
     enough = max(mass, float(profile(grid[-1:])[0]) * (1 + 1e-9))
     first = bisect_left(range(grid.size - 1), True, key=lambda i: bool(profile(grid[i : i + 1])[0] <= enough))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Turn(NamedTuple):
-    """Interval in which a condition begins to hold.
+    """Interval in which a monotone condition begins to hold.
 
     Parameters
     ----------
@@ -28,7 +28,10 @@ class Turn(NamedTuple):
 
 
 def geometric(start: float, factor: float, end: float) -> Iterator[float]:
-    """start·factor, start·factor², …, up to ``end`` (or down to it, for a factor below 1), which comes last."""
+    """Geometric sequence of numbers from a start to an end.
+
+    start·factor, start·factor², …, up to ``end`` (or down to it, for a factor below 1), which comes last.
+    """
     rising = factor > 1
     point = start
     while point < end if rising else point > end:
@@ -39,7 +42,7 @@ def geometric(start: float, factor: float, end: float) -> Iterator[float]:
 def bracket(
     condition: Callable[[float], bool], start: float, falling: Iterable[float], rising: Iterable[float]
 ) -> Turn:
-    """Two neighbours among the given points between which the condition begins to hold.
+    """Bracket the number from which a condition holds, among given points.
 
     Parameters
     ----------
@@ -65,33 +68,36 @@ def bracket(
     return Turn(fails, None)
 
 
-def mean(low: float, high: float) -> float:
-    """The middle of an interval."""
+def midpoint(low: float, high: float) -> float:
+    """Middle of an interval."""
     return 0.5 * (low + high)
 
 
 def geometric_mean(low: float, high: float) -> float:
-    """The middle of an interval of positive numbers, on a logarithmic scale."""
+    """Middle of an interval of positive numbers, on a logarithmic scale."""
     return math.sqrt(low * high)
 
 
-def whole_mean(low: float, high: float) -> float:
-    """A whole number in the middle of an interval between whole numbers."""
+def whole_midpoint(low: float, high: float) -> float:
+    """Whole number in the middle of an interval."""
     return (low + high) // 2
 
 
 def within(relative: float = 0.0, absolute: float = 0.0) -> Callable[[float, float], bool]:
-    """Predicate: two numbers are at most absolute + relative·(the larger one) apart."""
+    """Predicate: two numbers are close to each other.
+
+    At most absolute + relative·(the larger one) apart.
+    """
     return lambda low, high: high - low <= absolute + relative * high
 
 
-def narrowed(
+def narrow(
     condition: Callable[[float], bool],
     turn: Turn,
     close: Callable[[float, float], bool],
-    middle: Callable[[float, float], float] = mean,
+    middle: Callable[[float, float], float] = midpoint,
 ) -> Turn:
-    """Narrow a turn until its ends are close to each other.
+    """Narrow a bracket of a condition by bisection.
 
     Parameters
     ----------

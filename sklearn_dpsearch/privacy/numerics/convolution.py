@@ -20,7 +20,7 @@ from scipy import fft, special
 
 from .._types import Array
 from .arithmetic import LARGEST_EXPONENT, log_expm1, safe_exp
-from .grid_sums import EPS, GridPart, bulk_of, masses_by, tilted_back, tilts, tilts_of_tails, window
+from .grid_sums import EPS, GridPart, bulk_of, masses_by, tail_window, tilted_back, tilts, tilts_of_tails
 from .loss_distribution import LossDistribution, coarser, mix, on_grid, on_points
 
 #: Mass that a composition may move from a far tail to infinity.
@@ -44,7 +44,9 @@ OPEN = LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
 def convolve(
     parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float | None = None
 ) -> LossDistribution:
-    """Loss distribution of the composition of ``counts[i]`` runs of ``parts[i]``, rounded up.
+    """Loss distribution of a composition, rounded up.
+
+    Of ``counts[i]`` runs of ``parts[i]``.
 
     Atoms are split between neighbouring grid points so that both their P- and their Q-mass stay (a mean-preserving
     spread of the likelihood ratio: only ever more loss), and convolved with fast Fourier transforms. A bound
@@ -62,19 +64,22 @@ def convolve(
         return OPEN
     if list(counts) == [1]:
         return parts[0]
-    runs = list(_in_groups(parts, counts, tail_mass))
+    runs = list(_split_long(parts, counts, tail_mass))
     parts, counts = [pld for pld, _ in runs], [count for _, count in runs]
-    if max(float(np.ptp(pld.losses)) for pld in parts) <= BULK_POINTS * _interval(parts, counts):
+    if max(float(np.ptp(pld.losses)) for pld in parts) <= BULK_POINTS * _grid_interval(parts, counts):
         grid = _Grid.of(parts, counts, tail_mass)
         if grid.high - grid.low <= BULK_POINTS:
             return grid.total(parts, tail_mass)
-    return _on_several_grids(parts, counts, tail_mass)
+    return _convolve_on_grids(parts, counts, tail_mass)
 
 
-def _in_groups(
+def _split_long(
     parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float
 ) -> Iterator[tuple[LossDistribution, int]]:
-    """Runs of which none is long: T steps are √T compositions of √T steps, and the rest."""
+    """Split long compositions into compositions of compositions.
+
+    T steps are √T compositions of √T steps, and the rest.
+    """
     for pld, count in zip(parts, counts):
         size = math.isqrt(count) if count > LONG else 1
         groups = -(-count // size)
@@ -88,7 +93,7 @@ def _in_groups(
 
 @dataclass(frozen=True)
 class _Grid:
-    """A grid, the parts on it, and the indices between which the sum lies."""
+    """Grid for a composition: the parts on it, and its window."""
 
     interval: float
     steps: Sequence[GridPart]
@@ -97,38 +102,44 @@ class _Grid:
 
     @classmethod
     def of(cls, parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> _Grid:
-        """The finest grid that is worth its points, of which there are at most ``MOST_POINTS``."""
+        """Finest grid for a composition that is worth its points.
+
+        There are at most ``MOST_POINTS``.
+        """
         widest = max(float(np.ptp(pld.losses)) for pld in parts)
-        interval = max(_interval(parts, counts), widest / (MOST_POINTS / 8))
+        interval = max(_grid_interval(parts, counts), widest / (MOST_POINTS / 8))
         while True:
             steps = [GridPart(*on_grid(pld, interval), count) for pld, count in zip(parts, counts)]
-            low, high = window(steps, tail_mass)
+            low, high = tail_window(steps, tail_mass)
             if high - low <= MOST_POINTS:
                 return cls(interval, steps, low, high)
             interval *= 1.01 * (high - low) / MOST_POINTS
 
     def total(self, parts: Sequence[LossDistribution], tail_mass: float) -> LossDistribution:
-        """The sum on this grid."""
+        """Loss distribution of the composition on this grid."""
         if self.high < self.low:  # both tails have all that is finite
             return OPEN
-        infinity = min(1.0, _infinity(parts, [step.count for step in self.steps]) + 2 * tail_mass)
+        infinity = min(1.0, _mass_at_infinity(parts, [step.count for step in self.steps]) + 2 * tail_mass)
         losses = np.asarray(np.arange(self.low, self.high + 1) * self.interval, dtype=float)
-        masses = _sums(self.steps, self.low, self.high, tail_mass)
+        masses = _bound_masses(self.steps, self.low, self.high, tail_mass)
         factor = max(1, int(bulk_of(self.steps, 0.0)[1] / OF_RESULT))
         total = LossDistribution(losses, masses, infinity)
         return total if factor == 1 else coarser(total, self.interval * factor)
 
 
-def _sums(steps: Sequence[GridPart], low: int, high: int, tail_mass: float) -> Array:
-    """Upper bounds on the masses of the sum: the smallest of all tilts."""
+def _bound_masses(steps: Sequence[GridPart], low: int, high: int, tail_mass: float) -> Array:
+    """Upper bounds on the masses of a composition, over all tilts."""
     masses = np.full(high - low + 1, np.inf)
     for tilt in (*tilts(steps, low, high), *tilts_of_tails(steps, tail_mass)):
         masses = np.minimum(masses, masses_by(tilt, steps, low, high))
     return np.asarray(np.maximum(masses, TINY))
 
 
-def _infinity(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
-    """Mass at infinity of the product: ∏ (finite + infinite) − ∏ finite, where the total of a part may exceed 1."""
+def _mass_at_infinity(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
+    """Mass at infinite loss of a composition.
+
+    ∏ (finite + infinite) − ∏ finite, where the total of a part may exceed 1.
+    """
     finite = [float(pld.masses.sum()) for pld in parts]
     log_finite = sum(count * np.log(mass) for mass, count in zip(finite, counts))
     grown = sum(count * np.log1p(pld.infinity / mass) for pld, mass, count in zip(parts, finite, counts))
@@ -137,8 +148,11 @@ def _infinity(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float
     return float(either * (1.0 + EPS * (64.0 + 8.0 * sum(counts))))
 
 
-def _interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
-    """Grid on which rounding adds about 1e-4 of the variance of the total loss, and whose indices are exact floats."""
+def _grid_interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
+    """Interval of the grid for a composition.
+
+    Rounding adds about 1e-4 of the variance of the total loss, and indices are exact floats.
+    """
     total, number = math.sqrt(sum(count * pld.moments()[1] for pld, count in zip(parts, counts))), sum(counts)
     largest = number * max(float(np.max(np.abs(pld.losses))) for pld in parts)
     return max(min(total / math.sqrt(number) / OF_ONE, total / OF_SUM), largest * FINEST, 1e-14)
@@ -147,20 +161,23 @@ def _interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float
 # --- rare large losses -------------------------------------------------------------------------------------------
 
 
-def _on_several_grids(parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> LossDistribution:
-    """The bulk on its own grid, and the sums with rare large losses on coarser ones."""
+def _convolve_on_grids(parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> LossDistribution:
+    """Compose common losses on a fine grid, rare ones on coarser grids."""
     cut = cut_off(parts, counts)
     bulk = _Grid.of(cut.bulk, counts, tail_mass).total(cut.bulk, tail_mass)
     total = LossDistribution(bulk.losses, bulk.masses)
     for level in cut.levels:
         total = mix([total, sums_with_jumps(total, level, tail_mass)], [1.0, 1.0])
     mean = bulk.moments()[0]
-    infinity = min(1.0, _infinity(parts, counts) + 2 * tail_mass * (1 + len(cut.levels)))
-    return _thinned(LossDistribution(total.losses, total.masses, infinity), mean, cut.deviation)
+    infinity = min(1.0, _mass_at_infinity(parts, counts) + 2 * tail_mass * (1 + len(cut.levels)))
+    return _spread_on_growing_gaps(LossDistribution(total.losses, total.masses, infinity), mean, cut.deviation)
 
 
-def _thinned(pld: LossDistribution, mean: float, deviation: float) -> LossDistribution:
-    """Spread of a pair on points whose gaps grow in proportion to the distance from the bulk."""
+def _spread_on_growing_gaps(pld: LossDistribution, mean: float, deviation: float) -> LossDistribution:
+    """Spread of a loss distribution on points with growing gaps.
+
+    Gaps grow in proportion to the distance from the bulk.
+    """
     deviation = max(deviation, TINY)
     ends = np.arcsinh((pld.losses[[0, -1]] - mean) / deviation) * OF_RESULT
     points = mean + deviation * np.sinh(np.arange(np.floor(ends[0]) - 1, np.ceil(ends[1]) + 2) / OF_RESULT)
@@ -183,7 +200,7 @@ SLACK = 1e-13
 
 @dataclass(frozen=True)
 class Level:
-    """Rare losses of one scale, each with its number of runs, and the grid on which they are summed."""
+    """Rare losses of one scale, their numbers of runs, and their grid."""
 
     interval: float
     jumps: tuple[tuple[LossDistribution, int], ...]
@@ -191,7 +208,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Cut:
-    """The common losses of each part, the standard deviation of their sum, and levels of rare losses."""
+    """Common losses of each part, and levels of rare losses."""
 
     bulk: tuple[LossDistribution, ...]
     deviation: float
@@ -199,20 +216,20 @@ class Cut:
 
 
 def cut_off(parts: Sequence[LossDistribution], counts: Sequence[int]) -> Cut:
-    """Cut rare losses off. Any cut gives a bound."""
+    """Cut rare large losses off, by scale; any cut gives a bound."""
     distances = [np.abs(pld.losses - pld.moments()[0]) for pld in parts]
     farthest = max(float(distance.max()) for distance in distances)
-    end, deviation = farthest, _deviation(parts, counts, distances, farthest)
+    end, deviation = farthest, _deviation_up_to(parts, counts, distances, farthest)
     while SMALLEST < CUT * deviation < 0.7 * end:
         end = CUT * deviation
-        deviation = _deviation(parts, counts, distances, end)
+        deviation = _deviation_up_to(parts, counts, distances, end)
     bulk = tuple(
         LossDistribution(pld.losses[near <= end], pld.masses[near <= end]) for pld, near in zip(parts, distances)
     )
     levels = []
     while end < farthest:
         jumps = [
-            (_jumps(pld, near, end, RATIO * end), count)
+            (_rare_losses_between(pld, near, end, RATIO * end), count)
             for pld, near, count in zip(parts, distances, counts)
             if np.any((near > end) & (near <= RATIO * end) & (pld.masses > 0))
         ]
@@ -221,10 +238,10 @@ def cut_off(parts: Sequence[LossDistribution], counts: Sequence[int]) -> Cut:
     return Cut(bulk, deviation, tuple(levels))
 
 
-def _deviation(
+def _deviation_up_to(
     parts: Sequence[LossDistribution], counts: Sequence[int], distances: Sequence[Array], end: float
 ) -> float:
-    """Root of the sum of the squared distances up to ``end``."""
+    """Standard deviation of the summed losses up to a distance."""
     squares = [
         count * float(pld.masses @ np.where(near <= end, near, 0.0) ** 2)
         for pld, near, count in zip(parts, distances, counts)
@@ -232,7 +249,7 @@ def _deviation(
     return float(np.sqrt(sum(squares)))
 
 
-def _jumps(pld: LossDistribution, distance: Array, end: float, farther: float) -> LossDistribution:
+def _rare_losses_between(pld: LossDistribution, distance: Array, end: float, farther: float) -> LossDistribution:
     """Rare losses between two distances, relative to a common step.
 
     With P and Q the masses of what is nearer, p/P is their mass and log(Q/P) is added to them (Lemma D).
@@ -249,31 +266,34 @@ def _jumps(pld: LossDistribution, distance: Array, end: float, farther: float) -
 
 
 def sums_with_jumps(total: LossDistribution, level: Level, tail_mass: float) -> LossDistribution:
-    """Sums of a total of smaller losses and at least one of the level's rare losses, rounded up."""
+    """Loss distribution of sums with at least one rare loss, rounded up."""
     start = GridPart(*on_grid(total, level.interval), 1)
     jumps = [GridPart(*on_grid(pld, level.interval), count) for pld, count in level.jumps]
-    low, high, tilts = _window(start, jumps, tail_mass)
+    low, high, tilts = _window_with_jumps(start, jumps, tail_mass)
     if high < low:  # both tails have all of it
         return LossDistribution(np.array([]), np.array([]))
     masses = np.full(high - low + 1, np.inf)
     for tilt in tilts:
-        masses = np.minimum(masses, _masses_by(tilt, start, jumps, low, high))
+        masses = np.minimum(masses, _masses_with_jumps(tilt, start, jumps, low, high))
     kept = masses > 0
     losses = np.asarray(np.arange(low, high + 1)[kept] * level.interval, dtype=float)
     return LossDistribution(losses, masses[kept])
 
 
-def _log_rate(jumps: Sequence[GridPart], tilt: float) -> float:
-    """log ∏ (1 + E e^{θ·jump})^n."""
+def _log_jump_rate(jumps: Sequence[GridPart], tilt: float) -> float:
+    """Logarithm of the tilted rate of rare losses, ∏ (1 + E e^{θ·jump})^n."""
     return float(sum(jump.count * np.logaddexp(0.0, jump.log_moment(tilt)) for jump in jumps))
 
 
-def _window(start: GridPart, jumps: Sequence[GridPart], tail_mass: float) -> tuple[int, int, list[float]]:
-    """Indices between which all but ``tail_mass`` of each tail lies (Chernoff's bound), and tilts for both tails."""
+def _window_with_jumps(start: GridPart, jumps: Sequence[GridPart], tail_mass: float) -> tuple[int, int, list[float]]:
+    """Window of grid indices for sums with rare losses, and tilts.
+
+    It leaves out ``tail_mass`` of each tail (Chernoff's bound).
+    """
     ends, tilts = [], [0.0]
     for sign in (-1.0, 1.0):
         log_moments = np.array(
-            [start.log_moment(tilt) + log_expm1(_log_rate(jumps, tilt)) for tilt in sign * ORDERS], dtype=float
+            [start.log_moment(tilt) + log_expm1(_log_jump_rate(jumps, tilt)) for tilt in sign * ORDERS], dtype=float
         )
         for tail in (tail_mass**0.5, tail_mass):
             reach = (log_moments - np.log(tail)) / ORDERS
@@ -283,25 +303,28 @@ def _window(start: GridPart, jumps: Sequence[GridPart], tail_mass: float) -> tup
     return -ends[0], ends[1], tilts
 
 
-def _masses_by(tilt: float, start: GridPart, jumps: Sequence[GridPart], low: int, high: int) -> Array:
-    """Upper bounds on the masses from ``low`` to ``high``, as ``grid_sums.masses_by``."""
-    circle = _around_circle(tilt, start, jumps, fft.next_fast_len(high - low + 1, real=True))
-    log_moment = start.log_moment(tilt) + _log_rate(jumps, tilt)
+def _masses_with_jumps(tilt: float, start: GridPart, jumps: Sequence[GridPart], low: int, high: int) -> Array:
+    """Upper bounds on masses of sums with rare losses, by one tilt.
+
+    As ``grid_sums.masses_by``.
+    """
+    circle = _tilted_sums_with_jumps(tilt, start, jumps, fft.next_fast_len(high - low + 1, real=True))
+    log_moment = start.log_moment(tilt) + _log_jump_rate(jumps, tilt)
     return tilted_back(circle, tilt, log_moment, (start, *jumps), low, high)
 
 
-def _around_circle(tilt: float, start: GridPart, jumps: Sequence[GridPart], size: int) -> tuple[Array, float]:
-    """The tilted sums around the circle, and a bound on the error of the transforms at each point.
+def _tilted_sums_with_jumps(tilt: float, start: GridPart, jumps: Sequence[GridPart], size: int) -> tuple[Array, float]:
+    """Tilted sums with rare losses around the circle, and their error.
 
     (1 + l)^n − 1 over (1 + |l|)^n is computed without cancellation. Its error is that of l, n times, and roundings.
     """
     rounding = EPS * (6.0 * np.log2(size) + 20.0)
-    rate = _log_rate(jumps, tilt)
+    rate = _log_jump_rate(jumps, tilt)
     exponent = np.zeros(size // 2 + 1, dtype=complex)
     log_modulus, wrong = np.full(exponent.size, -rate), np.zeros(exponent.size)
     for jump in jumps:
         weight = float(np.exp(jump.log_moment(tilt)))
-        transform = weight * fft.rfft(jump.around(tilt, size), size)
+        transform = weight * fft.rfft(jump.tilted_on_circle(tilt, size), size)
         above = np.abs(1.0 + transform) + 2.0 * rounding * weight
         exponent += jump.count * special.log1p(transform)
         log_modulus += jump.count * np.log(above)
@@ -309,7 +332,7 @@ def _around_circle(tilt: float, start: GridPart, jumps: Sequence[GridPart], size
     ratio = special.expm1(exponent) * np.exp(-rate) if rate < 1 else np.exp(exponent - rate) - np.exp(-rate)
     roundings = EPS * (16.0 + len(jumps))
     error = np.exp(log_modulus) * (wrong + roundings * np.abs(exponent)) + roundings * np.abs(ratio)
-    bulk = fft.rfft(start.around(tilt, size), size)
+    bulk = fft.rfft(start.tilted_on_circle(tilt, size), size)
     product = bulk * ratio
     total = (np.abs(bulk) + rounding) * error + 2.0 * rounding * np.abs(ratio)
     return fft.irfft(product, size), float(2.0 * total.sum() / size)

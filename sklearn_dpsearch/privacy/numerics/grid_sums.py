@@ -32,7 +32,7 @@ EPS = float(np.finfo(float).eps)
 
 @dataclass(frozen=True, eq=False)
 class GridPart:
-    """One part on the grid, from its ``first`` index on, and how often it runs."""
+    """Loss distribution on a grid, and how often it runs."""
 
     first: int
     masses: Array
@@ -40,12 +40,12 @@ class GridPart:
 
     @cached_property
     def atoms(self) -> tuple[Array, Array]:
-        """Indices with a mass, and the logarithms of the masses."""
+        """Grid indices with a mass, and the logarithms of their masses."""
         there = np.flatnonzero(self.masses)
         return np.asarray(self.first + there, dtype=float), np.log(self.masses[there])
 
     def log_moment(self, tilt: float) -> float:
-        """log Σ p·e^{θ·index}."""
+        """Logarithm of the moment generating function of the grid index."""
         index, log_masses = self.atoms
         exponents = tilt * index + log_masses
         largest = float(exponents.max())
@@ -53,7 +53,10 @@ class GridPart:
 
     @cached_property
     def spread(self) -> tuple[GridPart, int]:
-        """The part on every g-th point, and g: for each atom the two points around it, with the same mean."""
+        """Coarser copy of the part on every g-th point, and g.
+
+        Each atom goes to the two points around it, with the same mean.
+        """
         gap = max(1, int(self.moments(0.0)[1] ** 0.5 / OF_SPREAD))
         first = self.first // gap
         places, beyond = np.divmod(self.first - first * gap + np.arange(self.masses.size), gap)
@@ -63,12 +66,15 @@ class GridPart:
         return GridPart(first, masses / gap, self.count), gap
 
     def log_moment_above(self, tilt: float) -> float:
-        """Upper bound on ``log_moment``, by convexity, of far fewer points."""
+        """Upper bound on ``log_moment`` from far fewer points, by convexity."""
         part, gap = self.spread
         return part.log_moment(tilt * gap)
 
     def moments(self, tilt: float) -> tuple[float, float]:
-        """Mean and variance of the tilted distribution, without masses that are negligible in both."""
+        """Mean and variance of the tilted grid index.
+
+        Without masses that are negligible in both.
+        """
         index, log_masses = self.atoms
         exponents = tilt * index + log_masses
         exponents -= exponents.max()
@@ -78,14 +84,20 @@ class GridPart:
         mean = float(weights @ index)
         return mean, float(weights @ (index - mean) ** 2)
 
-    def around(self, tilt: float, size: int) -> Array:
-        """p·e^{θ·index}/E e^{θ·index} on a circle of ``size`` points, index 0 at 0."""
+    def tilted_on_circle(self, tilt: float, size: int) -> Array:
+        """Tilted masses on a circle of ``size`` points.
+
+        p·e^{θ·index}/E e^{θ·index}, index 0 at 0.
+        """
         index, log_masses = self.atoms
         tilted = np.exp(tilt * index + log_masses - self.log_moment(tilt))
         return np.asarray(np.bincount(index.astype(np.int64) % size, tilted, size), dtype=float)
 
-    def wrong_by(self, tilt: float) -> float:
-        """Bound on the relative error of a tilted mass, times the number of runs: exponents are rounded."""
+    def relative_error(self, tilt: float) -> float:
+        """Bound on the relative error of tilted masses of all runs.
+
+        Exponents are rounded.
+        """
         index, log_masses = self.atoms
         largest = float(np.max(np.abs(tilt * index)) + np.max(np.abs(log_masses))) + abs(self.log_moment(tilt))
         return EPS * self.count * (16.0 + 4.0 * largest)
@@ -95,28 +107,33 @@ class GridPart:
 
 
 def masses_by(tilt: float, steps: Sequence[GridPart], low: int, high: int) -> Array:
-    """Upper bounds on the masses of the sum at the indices from ``low`` to ``high``.
+    """Upper bounds on the masses of a sum, by one tilt.
+
+    At the indices from ``low`` to ``high``.
 
     The wrap around the circle only adds: every index also gets the masses of indices a multiple of the size away.
     """
-    circle = power(steps, tilt, fft.next_fast_len(high - low + 1, real=True))
+    circle = tilted_power(steps, tilt, fft.next_fast_len(high - low + 1, real=True))
     return tilted_back(circle, tilt, sum(step.count * step.log_moment(tilt) for step in steps), steps, low, high)
 
 
 def tilted_back(
     circle: tuple[Array, float], tilt: float, log_moment: float, steps: Sequence[GridPart], low: int, high: int
 ) -> Array:
-    """Upper bounds on masses, from the tilted ones around a circle and the error of each."""
+    """Upper bounds on masses from tilted ones around a circle.
+
+    With the error of each.
+    """
     around, error = circle
     index = np.arange(low, high + 1)
     back = log_moment - tilt * index
-    slack = sum(step.wrong_by(tilt) for step in steps) + EPS * 8.0 * (np.abs(back) + np.abs(tilt * index))
+    slack = sum(step.relative_error(tilt) for step in steps) + EPS * 8.0 * (np.abs(back) + np.abs(tilt * index))
     bounds = (np.maximum(around[index % around.size], 0.0) + error) * safe_exp(back) * (1.0 + slack)
     return np.where(back < LARGEST_EXPONENT, bounds, 1.0)
 
 
-def power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Array, float]:
-    """The tilted sum around the circle, and a bound on the error of the transforms at each point.
+def tilted_power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Array, float]:
+    """Tilted sum of many runs around the circle, and its error.
 
     A value of the transform is a sum with log₂(size) roundings of numbers that are at most 1 together. Its n-th power
     is off by n times that, times the (n−1)-th power of the modulus; and a point of the inverse transform by the mean of
@@ -124,7 +141,7 @@ def power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Array, flo
     error, and the power itself is left out.
     """
     rounding = EPS * (6.0 * np.log2(size) + 20.0)
-    transforms = [fft.rfft(step.around(tilt, size), size) for step in steps]
+    transforms = [fft.rfft(step.tilted_on_circle(tilt, size), size) for step in steps]
     log_modulus, wrong = np.zeros(size // 2 + 1), np.ones(size // 2 + 1)
     for step, transform in zip(steps, transforms):
         above = np.abs(transform) + rounding
@@ -141,7 +158,10 @@ def power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Array, flo
 
 
 def tilts(steps: Sequence[GridPart], low: int, high: int) -> Iterator[float]:
-    """0, and tilts that move the bulk of the sum to either end of the window."""
+    """Tilts that move the bulk of a sum across the window.
+
+    0 comes first.
+    """
     yield 0.0
     bulk = bulk_of(steps, 0.0)
     for sign, end in ((1.0, high), (-1.0, low)):
@@ -154,7 +174,10 @@ def tilts(steps: Sequence[GridPart], low: int, high: int) -> Iterator[float]:
 
 
 def tilts_of_tails(steps: Sequence[GridPart], tail_mass: float) -> Iterator[float]:
-    """The orders that Chernoff's bound takes for a few tail masses: of two bulks far apart the mean is in neither."""
+    """Tilts that Chernoff's bound takes for a few tail masses.
+
+    Of two bulks far apart the mean is in neither.
+    """
     orders = ORDERS / max(bulk_of(steps, 0.0)[1], 1.0)
     log_moments = np.array([sum(step.count * step.log_moment_above(order) for step in steps) for order in orders])
     for share in (0.25, 0.5, 0.75):
@@ -164,7 +187,10 @@ def tilts_of_tails(steps: Sequence[GridPart], tail_mass: float) -> Iterator[floa
 def _next_tilt(
     steps: Sequence[GridPart], tilt: float, sign: float, mean: float, deviation: float
 ) -> tuple[float, tuple[float, float]]:
-    """The next tilt and its bulk, which meets the last tilt's bulk without a gap; heavy tails need small tilts."""
+    """Tilt whose bulk meets the last tilt's bulk without a gap.
+
+    Heavy tails need small tilts.
+    """
     stride = sign * STRIDE / deviation
     for _ in range(10):
         further = tilt + stride
@@ -185,8 +211,11 @@ def bulk_of(steps: Sequence[GridPart], tilt: float) -> tuple[float, float]:
 # --- the window --------------------------------------------------------------------------------------------------
 
 
-def window(steps: Sequence[GridPart], tail_mass: float) -> tuple[int, int]:
-    """Grid indices between which all but ``tail_mass`` of each tail of the sum lies (Chernoff's bound)."""
+def tail_window(steps: Sequence[GridPart], tail_mass: float) -> tuple[int, int]:
+    """Grid indices that leave a small mass in each tail.
+
+    Chernoff's bound.
+    """
     low = sum(step.first * step.count for step in steps)
     high = sum((step.first + step.masses.size - 1) * step.count for step in steps)
     for order in ORDERS / max(bulk_of(steps, 0.0)[1], 1.0):

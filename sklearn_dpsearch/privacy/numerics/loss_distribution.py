@@ -57,13 +57,16 @@ class LossDistribution:
 
     @cached_property
     def from_above(self) -> tuple[Array, Array]:
-        """Σ_{i ≥ j} p_i and Σ_{i ≥ j} p_i·exp(−L_i) for j = 0 … n (the last is 0)."""
+        """Cumulated masses under P and Q from the largest loss down.
+
+        Σ_{i ≥ j} p_i and Σ_{i ≥ j} p_i·exp(−L_i) for j = 0 … n (the last is 0).
+        """
         above_p = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)
         above_q = np.append(np.cumsum((self.masses * safe_exp(-self.losses))[::-1])[::-1], 0.0)
         return above_p, above_q
 
     def delta_at(self, epsilon: ArrayLike) -> Array:
-        """H_{e^ε} for any real ε (array), rounded up, at most 1."""
+        """Hockey-stick divergence H_{e^ε} for any real ε, rounded up, at most 1."""
         epsilon = np.asarray(epsilon, dtype=float)
         first = np.searchsorted(self.losses, epsilon, side="right")
         tail_p, log_ratio = self.from_above[0][first], self._log_ratio[first]
@@ -72,7 +75,10 @@ class LossDistribution:
 
     @cached_property
     def _log_ratio(self) -> Array:
-        """log of Σ_{i ≥ j} p_i·exp(−L_i) over Σ_{i ≥ j} p_i; −∞ (rounded down) where a sum underflows."""
+        """Logarithm of the Q-mass over the P-mass of the losses above.
+
+        −∞ (rounded down) where a sum underflows.
+        """
         above_p, above_q = self.from_above
         with np.errstate(divide="ignore"):
             found = np.log(above_q) - np.log(np.maximum(above_p, 1e-320))
@@ -80,12 +86,15 @@ class LossDistribution:
 
     @cached_property
     def from_below(self) -> tuple[Array, Array]:
-        """Σ_{i < j} p_i and, with the outcomes impossible under P, Σ_{i < j} p_i·exp(−L_i) for j = 0 … n."""
+        """Cumulated masses under P and Q from the smallest loss up.
+
+        Σ_{i < j} p_i and, with the outcomes impossible under P, Σ_{i < j} p_i·exp(−L_i) for j = 0 … n.
+        """
         below_q = np.cumsum(np.append(self.minus_infinity or 0.0, self.masses * safe_exp(-self.losses)))
         return np.append(0.0, np.cumsum(self.masses)), below_q
 
     def moments(self) -> tuple[float, float]:
-        """Mean and variance of the finite part."""
+        """Mean and variance of the finite losses."""
         total = float(self.masses.sum())
         if total == 0:
             return 0.0, 0.0
@@ -96,16 +105,21 @@ class LossDistribution:
 
 @dataclass(frozen=True, eq=False)
 class DominatingPair:
-    """Loss distributions for both orders of two neighbours: a record removed (x, x') and a record added (x', x)."""
+    """Loss distributions for both orders of two neighbours.
+
+    A record removed (x, x') and a record added (x', x).
+    """
 
     removed: LossDistribution
     added: LossDistribution
 
     @property
     def directions(self) -> tuple[LossDistribution, ...]:
+        """Both loss distributions, or one where they are the same."""
         return (self.removed,) if self.removed is self.added else (self.removed, self.added)
 
     def delta_at(self, epsilon: ArrayLike) -> Array:
+        """Larger hockey-stick divergence of both directions."""
         return np.asarray(np.max([pld.delta_at(epsilon) for pld in self.directions], axis=0))
 
 
@@ -114,7 +128,10 @@ MOST_MASS = 1e3
 
 
 def check_masses(one: object) -> None:
-    """Raise unless this is a loss distribution whose masses are probabilities, possibly rounded up."""
+    """Raise unless a value is a loss distribution with valid masses.
+
+    Masses are probabilities, possibly rounded up.
+    """
     check_kind("loss distribution", one, LossDistribution, "a LossDistribution")
     assert isinstance(one, LossDistribution)
     losses, masses = (np.asarray(values) for values in (one.losses, one.masses))
@@ -130,15 +147,16 @@ def check_masses(one: object) -> None:
     require(other <= MOST_MASS, f"masses with a total of {MOST_MASS:g} at most under Q", total=other)
 
 
-def symmetric(pld: LossDistribution) -> DominatingPair:
+def symmetric_pair(pld: LossDistribution) -> DominatingPair:
+    """Dominating pair with one loss distribution for both directions."""
     return DominatingPair(pld, pld)
 
 
-def combined(
+def combine(
     pairs: Sequence[DominatingPair],
     combine: Callable[[Sequence[LossDistribution], Sequence[LossDistribution]], LossDistribution],
 ) -> DominatingPair:
-    """Pair in which each direction is made of that direction of several pairs, and of their reverse; once if alike."""
+    """Combine dominating pairs direction by direction, once if alike."""
     removed, added = [pair.removed for pair in pairs], [pair.added for pair in pairs]
     first = combine(removed, added)
     return DominatingPair(
@@ -150,7 +168,7 @@ def combined(
 
 
 def connect_the_dots(epsilons: Array, delta: Array, delta_reversed: Array) -> LossDistribution:
-    r"""Loss distribution whose curve runs through or above the given points of a profile.
+    r"""Loss distribution whose curve lies above points of a profile.
 
     Doroshenko, Ghazi, Kamath, Kumar & Manurangsi (2022), on a grid that need not be even. The part below zero comes
     from the reversed pair by duality, H_{e^{−ε}}(P‖Q) = 1 − e^{−ε} + e^{−ε}·H_{e^ε}(Q‖P), so that no digits cancel.
@@ -170,9 +188,9 @@ def connect_the_dots(epsilons: Array, delta: Array, delta_reversed: Array) -> Lo
     distance = min(delta[0], delta_reversed[0])
     up, masses_up, infinity = _kinks(epsilons, np.minimum.accumulate(np.minimum(delta, distance)))
     down, masses_down, minus_infinity = _kinks(epsilons, np.minimum.accumulate(np.minimum(delta_reversed, distance)))
-    apart = _at_zero(up, masses_up, infinity) - _at_zero(down, masses_down, minus_infinity)
-    masses_up, infinity = _raised(up, masses_up, infinity, -apart)
-    masses_down, minus_infinity = _raised(down, masses_down, minus_infinity, apart)
+    apart = _total_variation(up, masses_up, infinity) - _total_variation(down, masses_down, minus_infinity)
+    masses_up, infinity = _raise_total_variation(up, masses_up, infinity, -apart)
+    masses_down, minus_infinity = _raise_total_variation(down, masses_down, minus_infinity, apart)
     far = down > -LOWEST
     minus_infinity += float(masses_down[far].sum())
     masses_down = np.where(far, 0.0, masses_down) * np.exp(-down)  # the reversed curve carries Q-mass
@@ -185,13 +203,16 @@ def connect_the_dots(epsilons: Array, delta: Array, delta_reversed: Array) -> Lo
 
 
 def pair_through(epsilons: Array, *deltas: Array) -> DominatingPair:
-    """The pair through points of profiles: of one for both orders of the neighbours, or of one for each."""
+    """Dominating pair through points of one or two profiles."""
     first = connect_the_dots(epsilons, deltas[0], deltas[-1])
     return DominatingPair(first, first if len(deltas) == 1 else connect_the_dots(epsilons, deltas[1], deltas[0]))
 
 
 def _kinks(epsilons: Array, delta: Array) -> tuple[Array, Array, float]:
-    """Losses > 0, their masses and the mass at infinity of the piecewise linear curve through (e^ε, δ)."""
+    """Losses, masses and mass at infinity of a piecewise linear profile.
+
+    The curve goes through (e^ε, δ); losses are > 0.
+    """
     masses = _second_differences(epsilons, delta)
     if np.any(masses < -1e-7 * delta[1:]):
         kept = lower_hull(epsilons, delta)
@@ -200,20 +221,26 @@ def _kinks(epsilons: Array, delta: Array) -> tuple[Array, Array, float]:
     return epsilons[1:], np.maximum(masses, 0.0), float(delta[-1])
 
 
-def _at_zero(losses: Array, masses: Array, infinity: float) -> float:
-    """H_1 of the losses above 0."""
+def _total_variation(losses: Array, masses: Array, infinity: float) -> float:
+    """Total variation distance H_1 of losses above 0."""
     return infinity + float(masses @ -np.expm1(-losses))
 
 
-def _raised(losses: Array, masses: Array, infinity: float, by: float) -> tuple[Array, float]:
-    """Masses with ``by`` more in H_1 (if > 0); from the first loss on the curve is as it was."""
+def _raise_total_variation(losses: Array, masses: Array, infinity: float, by: float) -> tuple[Array, float]:
+    """Masses whose total variation distance is larger by ``by``.
+
+    From the first loss on the curve is as it was.
+    """
     if by <= 0 or losses.size == 0:
         return masses, infinity + max(by, 0.0)
     return masses + np.append(by / -np.expm1(-losses[0]), np.zeros(losses.size - 1)), infinity
 
 
 def _second_differences(epsilons: Array, delta: Array) -> Array:
-    """c_i·(slope right of c_i − slope left of c_i) for i ≥ 1, with c = e^ε and slope 0 after the last point."""
+    """Slope changes of a profile at its points, times c = e^ε.
+
+    c_i·(slope right of c_i − slope left of c_i) for i ≥ 1, with slope 0 after the last point.
+    """
     gaps, falls = np.diff(epsilons), np.diff(delta)
     right = np.append(falls[1:] / np.expm1(gaps[1:]), 0.0)
     return right - falls / -np.expm1(-gaps)
@@ -239,7 +266,9 @@ def lower_hull(epsilons: Array, delta: Array) -> Array:
 
 
 def normalized(pld: LossDistribution) -> LossDistribution:
-    r"""Normalize a pair to total masses of 1: its curve where below a chord from H_0 = 1, else the chord.
+    r"""Loss distribution with total masses of 1, nowhere lower.
+
+    Its curve where that is below a chord from H_0 = 1, else the chord.
 
     A true curve is convex in c and 1 at c = 0, so it lies below each chord from there; the steepest chord is taken. A
     pair drawn through points of a profile may exceed 1 near c = 0, and the least losses of a transform are noise.
@@ -258,7 +287,7 @@ def normalized(pld: LossDistribution) -> LossDistribution:
 
 
 def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDistribution:
-    """The loss distribution whose curve is Σ w_i·H_i, exactly."""
+    """Loss distribution of a mixture: its curve is Σ w_i·H_i."""
     losses = np.concatenate([pld.losses for pld in parts])
     masses = np.concatenate([w * pld.masses for pld, w in zip(parts, weights)])
     support, where = np.unique(losses, return_inverse=True)
@@ -270,9 +299,12 @@ def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDist
 
 
 def on_grid(pld: LossDistribution, interval: float) -> tuple[int, Array]:
-    """First grid index and masses of ``one`` spread onto multiples of ``interval``."""
+    """Masses of a loss distribution on an even grid, and first index.
+
+    Atoms are spread onto multiples of ``interval``.
+    """
     below = np.floor(pld.losses / interval).astype(np.int64)
-    share = _upper_share(pld.losses - below * interval, interval)
+    share = _share_of_upper_end(pld.losses - below * interval, interval)
     first = int(below[0])
     masses = np.bincount(below - first, pld.masses * (1.0 - share), int(below[-1]) - first + 2)
     masses += np.bincount(below - first + 1, pld.masses * share, masses.size)
@@ -280,7 +312,10 @@ def on_grid(pld: LossDistribution, interval: float) -> tuple[int, Array]:
 
 
 def coarser(pld: LossDistribution, interval: float) -> LossDistribution:
-    """Spread of a distribution onto multiples of ``interval``: never less loss."""
+    """Spread of a loss distribution onto an even grid.
+
+    Never less loss.
+    """
     first, masses = on_grid(pld, interval)
     kept = masses > 0
     losses = np.asarray(interval * (first + np.flatnonzero(kept)), dtype=float)
@@ -288,14 +323,20 @@ def coarser(pld: LossDistribution, interval: float) -> LossDistribution:
 
 
 def on_points(pld: LossDistribution, points: Array) -> Array:
-    """Masses of a distribution spread onto rising points, the first at most its lowest loss and the last above all."""
+    """Masses of a loss distribution spread onto rising points.
+
+    The first is at most its lowest loss, the last above all.
+    """
     below = np.searchsorted(points, pld.losses, side="right") - 1
-    share = _upper_share(pld.losses - points[below], np.diff(points)[below])
+    share = _share_of_upper_end(pld.losses - points[below], np.diff(points)[below])
     masses = np.bincount(below, pld.masses * (1.0 - share), points.size)
     masses += np.bincount(below + 1, pld.masses * share, points.size)
     return np.asarray(masses, dtype=float)
 
 
-def _upper_share(above: Array, gap: Array | float) -> Array:
-    """Share of an atom that goes to the upper end of its gap, so that its P- and its Q-mass stay."""
+def _share_of_upper_end(above: Array, gap: Array | float) -> Array:
+    """Share of an atom that goes to the upper grid point.
+
+    Its P- and its Q-mass stay.
+    """
     return np.asarray(np.clip(np.expm1(-above) / np.expm1(-gap), 0.0, 1.0))

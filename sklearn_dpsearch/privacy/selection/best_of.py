@@ -29,8 +29,8 @@ from ..guarantees.base import (
     Statement,
     as_guarantee,
     check_parts,
-    discretized,
-    shared,
+    discretize_profiles,
+    interned,
     smallest_epsilon,
 )
 from ..guarantees.composition import compose
@@ -64,33 +64,37 @@ ANCHORS = 4
 
 
 def theorem_1(pld: LossDistribution, count: CountDistribution) -> Hinges:
-    """φ of Theorem 1 for one direction, from above."""
+    """Hinges of φ in Theorem 1 for one direction, from above."""
     at_nodes, between = cell_lines(pld, count, nodes())
     return upper_envelope(AffineLines(*(np.concatenate(both) for both in zip(at_nodes, between))))
 
 
 @lru_cache(maxsize=256)
 def best_of_pure(epsilon: float, count: CountDistribution) -> float:
-    r"""ε + sup_q log f'(q)/f'(q_min(q)), q_min(q) = max(e^{−ε}q, 1 − e^ε(1 − q)): the exact maximal loss.
+    r"""Largest loss of the best of K pure runs, exact.
+
+    ε + sup_q log f'(q)/f'(q_min(q)), q_min(q) = max(e^{−ε}q, 1 − e^ε(1 − q)).
 
     Theorem 1 for a base of which only the largest loss ε is known.
     """
     if epsilon == 0:
         return 0.0
     if epsilon > LARGEST_LOSS:
-        return epsilon + _largest_ratio(epsilon, count)
+        return epsilon + _largest_slope_ratio(epsilon, count)
     return best_of_bounded(epsilon, randomized_response(epsilon, 0.0), count)
 
 
 def best_of_bounded(epsilon: float, base: LossDistribution, count: CountDistribution) -> float:
-    r"""ε + sup_q log f'(q)/f'(q_min(q)), with q_min of the whole loss distribution, whose largest loss is ε.
+    r"""Largest loss of the best of K runs with a known pair.
+
+    ε + sup_q log f'(q)/f'(q_min(q)), with q_min of the whole loss distribution, whose largest loss is ε.
 
     Theorem 1 at δ = 0, one direction. Branch and bound: cells whose upper bound does not exceed the best value found
     are dropped, the others split, until both agree to 1e-7. Rounded up.
     """
     grid, dropped = nodes(spacing=1.02), 0.0
     while True:
-        upper = _ratio_of_cells(epsilon, base, count, grid)
+        upper = _slope_ratio_of_cells(epsilon, base, count, grid)
         ends = Nodes(grid.q[1:], grid.u[1:])
         reached = count.log_slope(*ends) - count.log_slope(*lower_edge(base, ends)[0])
         best, bound = float(np.max(reached)), float(np.max(upper))
@@ -98,11 +102,14 @@ def best_of_bounded(epsilon: float, base: LossDistribution, count: CountDistribu
             return float(epsilon + max(bound, dropped))
         kept = upper > best + 1e-8
         dropped = max(dropped, float(np.max(upper, where=~kept, initial=0.0)))
-        grid = _refined(grid, kept)
+        grid = _split_cells(grid, kept)
 
 
-def _largest_ratio(epsilon: float, count: CountDistribution) -> float:
-    """log f'(1)/f'(0) or, where f' vanishes at 0, (elasticity of f' at 1)·ε: bounds that need no testing region."""
+def _largest_slope_ratio(epsilon: float, count: CountDistribution) -> float:
+    """Bound on log f'(q)/f'(q_min) that needs no testing region.
+
+    log f'(1)/f'(0) or, where f' vanishes at 0, (elasticity of f' at 1)·ε.
+    """
     at_one, at_zero = np.array([1.0]), np.array([0.0])
     with np.errstate(divide="ignore"):
         ratio = count.log_slope(at_one, at_zero) - count.log_slope(at_zero, at_one)
@@ -110,16 +117,19 @@ def _largest_ratio(epsilon: float, count: CountDistribution) -> float:
     return float(np.minimum(ratio, elasticity * epsilon)[0])
 
 
-def _ratio_of_cells(epsilon: float, base: LossDistribution, count: CountDistribution, grid: Nodes) -> Array:
-    """``slope_ratio``, and near 0, where f' may vanish: (elasticity of f' at the cell's end)·log(q/q_min) ≤ that·ε."""
+def _slope_ratio_of_cells(epsilon: float, base: LossDistribution, count: CountDistribution, grid: Nodes) -> Array:
+    """Bound on log f'(q)/f'(q_min) for each cell of q.
+
+    ``slope_ratio``, and near 0, where f' may vanish: (elasticity of f' at the cell's end)·log(q/q_min) ≤ that·ε.
+    """
     q, u = grid.q[1:], grid.u[1:]
     with np.errstate(divide="ignore"):
         elasticity = np.exp(np.log(q) + count.log_curvature(q, u) - count.log_slope(q, u))
     return np.fmin(slope_ratio(base, count, grid), elasticity * epsilon)
 
 
-def _refined(grid: Nodes, cells: npt.NDArray[np.bool_]) -> Nodes:
-    """The chosen cells in eight parts each, the others merged away at their ends."""
+def _split_cells(grid: Nodes, cells: npt.NDArray[np.bool_]) -> Nodes:
+    """Grid of q with the chosen cells split, the others merged away."""
     chosen = np.flatnonzero(cells)
     parts = np.linspace(0.0, 1.0, 9)
     q = (grid.q[chosen, None] + parts * (grid.q[chosen + 1] - grid.q[chosen])[:, None]).ravel()
@@ -129,7 +139,7 @@ def _refined(grid: Nodes, cells: npt.NDArray[np.bool_]) -> Nodes:
 
 @dataclass(frozen=True, kw_only=True)
 class _OfManyRuns(Guarantee):
-    """The best of K runs."""
+    """Base class of guarantees of the best of K runs."""
 
     one_run: Guarantee
     count: CountDistribution
@@ -141,7 +151,7 @@ class _OfManyRuns(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class TheoremOne(_OfManyRuns):
-    """The guarantee of Theorem 1 alone."""
+    """Guarantee of the best of K runs by Theorem 1 alone."""
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -150,7 +160,9 @@ class TheoremOne(_OfManyRuns):
 
     @cached_property
     def _exact(self) -> float:
-        """The smallest of three bounds: (2 + η)·ε, from the largest loss alone, and from the whole testing region.
+        """Largest loss of the best of K runs, by three bounds.
+
+        (2 + η)·ε, from the largest loss alone, and from the whole testing region.
 
         The first, of negative binomial K, is PS22 Corollary 3 (KRW24 Corollary 5.3; η = 1 is Liu & Talwar 2019). It is
         the smallest if ε is so small that the others have no digits.
@@ -173,16 +185,16 @@ class TheoremOne(_OfManyRuns):
 
     def _profile(self, epsilon: Array) -> Array:
         values = np.max([self.in_direction(i, epsilon) for i in range(len(self._hinges))], axis=0)
-        return self._none_beyond(epsilon, values)
+        return self._zero_beyond_largest_loss(epsilon, values)
 
     def _pair(self) -> DominatingPair:
         curves = (partial(self.in_direction, index, every=THINNED) for index in range(len(self._hinges)))
-        return discretized(*curves, number=POINTS, adaptive=True)
+        return discretize_profiles(*curves, number=POINTS, adaptive=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _KnownAtPlaces(Guarantee):
-    """A bound that is computed at a few ε, on first use, and the chords between them."""
+    """Base class of bounds known at a few ε, with chords between."""
 
     first: TheoremOne
 
@@ -196,7 +208,10 @@ class _KnownAtPlaces(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class TheoremFive(_KnownAtPlaces):
-    """The guarantee of Theorem 5 (potentials) near ε = 0, where Theorem 1 is weak: convex in e^ε, so below chords."""
+    """Guarantee of Theorem 5 (potentials), which is better near ε = 0.
+
+    Theorem 1 is weak there. It is convex in e^ε, so below chords.
+    """
 
     def _profile(self, epsilon: Array) -> Array:
         if not np.any(self.first._profile(epsilon) > NEAR):
@@ -207,7 +222,10 @@ class TheoremFive(_KnownAtPlaces):
 
     @cached_property
     def _anchors(self) -> tuple[Array, Array]:
-        """Values of ε up to where Theorem 1 reaches ``NEAR``, and bounds on δ there, which never rise."""
+        """Values of ε, and bounds on δ there by potentials.
+
+        Up to where Theorem 1 reaches ``NEAR``; the bounds never rise.
+        """
         end = smallest_epsilon(self.first._profile, NEAR)
         pair, count = self.first.one_run.pair, self.first.count
         at = np.linspace(0.0, min(end, LARGEST_LOSS), ANCHORS)
@@ -223,23 +241,26 @@ class TheoremFive(_KnownAtPlaces):
 
 @dataclass(frozen=True, kw_only=True)
 class TheoremSix(_KnownAtPlaces):
-    """The guarantee of Theorem 6 (prices on places)."""
+    """Guarantee of the best of K runs by Theorem 6 (prices)."""
 
     @cached_property
     def anchors(self) -> tuple[Anchors, ...]:
-        """For a record removed, and added."""
+        """Computed bounds of Theorem 6, for each direction."""
         first = self.first
         both = zip(first.one_run.pair.directions, first._hinges)
         return tuple(Anchors(Ground.of(pld, first.count, free)) for pld, free in both)
 
     def gains(self, factors: dict[int, float]) -> bool:
-        """Return whether the bound is worth its time, some hundredths of a second for each ε."""
+        """Return whether Theorem 6 is worth its time.
+
+        It takes some hundredths of a second for each ε.
+        """
         return any(one.gains(factors) for one in self.anchors)
 
     def _profile(self, epsilon: Array) -> Array:
         flat = np.ravel(epsilon)
         values: Array = np.max([one.profile(flat) for one in self.anchors], axis=0)
-        return self.first._none_beyond(epsilon, np.reshape(values, np.shape(epsilon)))
+        return self.first._zero_beyond_largest_loss(epsilon, np.reshape(values, np.shape(epsilon)))
 
     def _far_profile(self, epsilon: Array) -> Array:
         return self._profile(epsilon) if self.gains(EVERYWHERE) else np.ones(np.shape(epsilon))
@@ -250,7 +271,9 @@ class TheoremSix(_KnownAtPlaces):
 
 @dataclass(frozen=True, kw_only=True)
 class BestOf(SmallestOf, _OfManyRuns):
-    """The best of a random number of runs: at each ε the smallest of Theorems 1, 5, 6 and the published bounds.
+    """Guarantee of the best of K runs: the smallest of all bounds.
+
+    Theorems 1, 5, 6 and the published ones, at each ε.
 
     Parameters
     ----------
@@ -278,7 +301,9 @@ class BestOf(SmallestOf, _OfManyRuns):
         return self.bounds["Theorem 1"] if light_tailed(self.count) else self
 
     def renyi(self, order: ArrayLike) -> Array:
-        """The smallest of the bounds' Rényi curves, as (e^{(α−1)ρ} + P[K = 0]) where no run at all is possible.
+        """Smallest Rényi curve of the bounds, with "no run" as an outcome.
+
+        (e^{(α−1)ρ} + P[K = 0]) where no run at all is possible.
 
         The published curves are those of the outcomes of a run (Papernot & Steinke 2022, footnote 9); "no run" is one
         more outcome, equally probable on all data sets.
@@ -289,21 +314,26 @@ class BestOf(SmallestOf, _OfManyRuns):
         return np.asarray(np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve)
 
     @cached_property
-    def _cross(self) -> bool:
-        """True also if prices pay: chords of the pair may be a little below those of Theorem 6."""
+    def _bounds_cross(self) -> bool:
+        """True also if Theorem 6 pays.
+
+        Chords of the pair may be a little below those of Theorem 6.
+        """
         sixth = self.bounds.get("Theorem 6")
-        return (isinstance(sixth, TheoremSix) and sixth.gains(EVERYWHERE)) or super()._cross
+        return (isinstance(sixth, TheoremSix) and sixth.gains(EVERYWHERE)) or super()._bounds_cross
 
     @property
-    def _in_pair(self) -> list[Guarantee]:
-        """All bounds but Theorems 5 and 6, known at few ε, and the largest loss, which Theorem 1 has too.
+    def _bounds_of_pair(self) -> list[Guarantee]:
+        """Bounds that make up the pair: without Theorems 5 and 6.
+
+        Those are known at few ε; nor the largest loss, which Theorem 1 has too.
 
         The pair includes Theorem 6 separately.
         """
         return [one for one in self.bounds.values() if not isinstance(one, (TheoremFive, TheoremSix, PureDP))]
 
     def _pair(self) -> DominatingPair:
-        first, *rest = self._in_pair
+        first, *rest = self._bounds_of_pair
         assert isinstance(first, TheoremOne)
         sixth = self.bounds.get("Theorem 6")
 
@@ -314,11 +344,11 @@ class BestOf(SmallestOf, _OfManyRuns):
             return np.asarray(np.min([*ours, *(bound._profile(epsilon) for bound in rest)], axis=0))
 
         curves = (partial(curve, index) for index in range(len(self.one_run.pair.directions)))
-        return discretized(*curves, number=POINTS, adaptive=True)
+        return discretize_profiles(*curves, number=POINTS, adaptive=True)
 
 
 def best_of(one_run: Guarantee | Statement, count: CountDistribution | float) -> Guarantee:
-    """The guarantee of releasing only the best of K independent runs.
+    """Guarantee of releasing only the best of K independent runs.
 
     Candidates are drawn with replacement from a distribution independent of the data, and so is K; "best" is by a
     total order on the run's own (private) output. Nothing else is released: not K, not the losers.
@@ -351,4 +381,4 @@ def best_of(one_run: Guarantee | Statement, count: CountDistribution | float) ->
     one_run, distribution = as_guarantee(one_run, "one_run"), as_count_distribution(count)
     if isinstance(one_run, NonPrivate) or distribution == Fixed(1):
         return one_run
-    return shared(BestOf(one_run=one_run, count=distribution, neighboring=one_run.neighboring))
+    return interned(BestOf(one_run=one_run, count=distribution, neighboring=one_run.neighboring))

@@ -40,7 +40,9 @@ GAP = 0.01
 
 
 def default_max_rounds(levels: int) -> int:
-    """5·⌈log₂ n⌉ + 2: more rounds than Ding, Wu et al. (2022, figure 4) saw in any of their walks.
+    """Default number of rounds of a doubling walk, 5·⌈log₂ n⌉ + 2.
+
+    More than Ding, Wu et al. (2022, figure 4) saw in any of their walks.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ def default_max_rounds(levels: int) -> int:
 
 @lru_cache(maxsize=64)
 def lowest_levels(levels: int, max_rounds: int) -> dict[tuple[int, int], int]:
-    """The lowest level of an unfinished walk, by its numbers of accepts and rejects."""
+    """Lowest level of an unfinished walk, by accepts and rejects."""
     lowest = {(0, 0): 0}
     for rounds in range(1, max_rounds):
         for rejects in range(rounds // 2 + 1):
@@ -78,15 +80,15 @@ def lowest_levels(levels: int, max_rounds: int) -> dict[tuple[int, int], int]:
     return lowest
 
 
-def ends(levels: int, max_rounds: int) -> list[tuple[int, int]]:
-    """Accepts and rejects of every ended walk, and of some unfinished ones."""
+def walk_ends(levels: int, max_rounds: int) -> list[tuple[int, int]]:
+    """Accepts and rejects of every ended walk, and some unfinished."""
     unfinished = lowest_levels(levels, max_rounds)
     return [state for accepts, rejects in unfinished for state in ((accepts + 1, rejects), (accepts, rejects + 1))]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DoublingWalk(Guarantee):
-    r"""The doubling walk with fresh noise in every round.
+    r"""Guarantee of a doubling walk with fresh noise in every round.
 
     Pure: the largest accepts·ε + rejects·ε/2 of any walk. At δ > 0: the exact worst case over every sequence of rounds
     whose losses stay within ±ε at an accept and ±ε/2 at a reject, each round chosen in view of the earlier ones. With
@@ -116,23 +118,28 @@ class DoublingWalk(Guarantee):
 
     @cached_property
     def halves(self) -> int:
-        """The largest cost of a walk in units of ε/2: 2 for an accept, 1 for a reject."""
-        return max(2 * accepts + rejects for accepts, rejects in ends(int(self.levels), int(self.max_rounds)))
+        """Largest cost of a walk in units of ε/2.
+
+        2 for an accept, 1 for a reject.
+        """
+        return max(2 * accepts + rejects for accepts, rejects in walk_ends(int(self.levels), int(self.max_rounds)))
 
     @property
     def pure_epsilon(self) -> float:
         return float_above(self.halves * Fraction(self.round_epsilon) / 2)
 
     def _pair(self) -> DominatingPair:
-        """The pair through δ at points that divide ε/2, rounded up."""
+        """Dominating pair of the walk, through points that divide ε/2."""
         points = min(ceil(0.5 * self.round_epsilon / GAP), max(1, 20000 // self.halves))
         grid = np.asarray(np.arange(self.halves * points + 1) * (0.5 * self.round_epsilon / points), dtype=float)
         reach = (self.halves + 2) * points
-        curve = self._worst(points, reach)[reach : reach + grid.size] * (1.0 + ROUNDING)
+        curve = self._worst_curve(points, reach)[reach : reach + grid.size] * (1.0 + ROUNDING)
         return pair_through(grid, np.minimum(curve, 1.0))
 
-    def _worst(self, points: int, reach: int) -> Array:
-        """H of the whole walk at 2·reach + 1 multiples of ε/2 ÷ points around 0, backwards from all unfinished states.
+    def _worst_curve(self, points: int, reach: int) -> Array:
+        """Largest hockey-stick curve of any walk, by backward induction.
+
+        At 2·reach + 1 multiples of ε/2 ÷ points around 0.
 
         It is the largest of the mixtures of two outcomes with opposite losses.
         """
@@ -141,7 +148,7 @@ class DoublingWalk(Guarantee):
             end = np.maximum(-np.expm1(both), 0.0)
 
         def mixed(up: Array, loss_up: int, down: Array, loss_down: int) -> Array:
-            p, rest = _probabilities(loss_up, loss_down, 0.5 * self.round_epsilon)
+            p, rest = _opposite_loss_masses(loss_up, loss_down, 0.5 * self.round_epsilon)
             left, right = loss_up * points, loss_down * points
             value: Array = end.copy()  # values at the far ends: 1 − c, and 0
             value[left:-right] = p * up[: -left - right] + rest * down[left + right :]
@@ -155,8 +162,11 @@ class DoublingWalk(Guarantee):
         return walk[0, 0]
 
 
-def _probabilities(loss_up: int, loss_down: int, unit: float) -> tuple[float, float]:
-    """p and 1 − p with p·e^{−a} + (1 − p)·e^{b} = 1: the masses of loss a and of loss −b."""
+def _opposite_loss_masses(loss_up: int, loss_down: int, unit: float) -> tuple[float, float]:
+    """Masses of a loss a and a loss −b of one round.
+
+    p and 1 − p with p·e^{−a} + (1 − p)·e^{b} = 1.
+    """
     both = -np.expm1(-(loss_up + loss_down) * unit)
     rest = np.exp(-loss_down * unit) * -np.expm1(-loss_up * unit) / both
     return float(-np.expm1(-loss_down * unit) / both), float(rest)
@@ -209,13 +219,15 @@ def doubling_search(
     require(threshold_noise in ("fresh", "once"), "threshold_noise 'fresh' or 'once'", threshold_noise=threshold_noise)
     if threshold_noise == "fresh":
         return walk
-    accepts = max(accepts for accepts, _ in ends(int(levels), int(rounds)))
+    accepts = max(accepts for accepts, _ in walk_ends(int(levels), int(rounds)))
     return PureDP(epsilon=float_above((accepts + 1) * Fraction(round_epsilon) / 2), neighboring=neighboring)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AboveThreshold:
-    """One round: the first candidate whose noisy utility reaches a noisy threshold, drawn exactly.
+    """Round of a walk: the first candidate above a noisy threshold.
+
+    Drawn exactly.
 
     Everything is an integer: utilities are rounded down and thresholds up to multiples of ``grid``, and discrete
     Laplace noise is added. Rounding moves the utilities of two neighbours apart by at most ⌈Δ/grid⌉ multiples, which is
@@ -244,12 +256,15 @@ class AboveThreshold:
 
     @property
     def steps(self) -> int:
-        """The sensitivity in multiples of the grid."""
+        """Sensitivity in multiples of the grid."""
         assert self.grid is not None
         return ceil(self.sensitivity / self.grid)
 
     def draw_threshold_noise(self, bits: IntegerSource = SYSTEM) -> int:
-        """Discrete Laplace noise of scale 2Δ/ε, in multiples of the grid."""
+        """Draw the noise of a threshold, in multiples of the grid.
+
+        Discrete Laplace noise of scale 2Δ/ε.
+        """
         return discrete_laplace(2 * self.steps / self.round_epsilon, bits)
 
     def first_above(
@@ -291,7 +306,7 @@ class AboveThreshold:
 
 @dataclass(frozen=True, kw_only=True)
 class DoublingSteps:
-    """State of a walk. Its next step depends on the released answers alone.
+    """State of a doubling walk, which released answers alone determine.
 
     Parameters
     ----------
@@ -324,17 +339,19 @@ class DoublingSteps:
 
     @property
     def asked(self) -> int:
-        """The level that the next round asks about."""
+        """Level that the next round of the walk asks about."""
         return self.level + self.step
 
     def after(self, accepted: bool) -> DoublingSteps:
-        """State after a round that found a candidate, or found none."""
+        """State of the walk after a round that accepts or rejects."""
         level, step = (self.asked, 2 * self.step) if accepted else (self.level, self.step // 2)
         return replace(self, level=level, step=step, rounds=self.rounds + 1)
 
 
 class DoublingRounds:
-    """The rounds of one walk: ``AboveThreshold`` at the threshold lower + level · granularity. Holds secret noise.
+    """Rounds of one doubling walk on utilities, with secret noise.
+
+    ``AboveThreshold`` at the threshold lower + level · granularity.
 
     Parameters
     ----------
@@ -383,11 +400,14 @@ class DoublingRounds:
 
     @property
     def threshold(self) -> Fraction:
-        """The threshold passed last. The last step may go beyond the highest level."""
-        return self._at(self.steps.level)
+        """Threshold that the walk passed last.
+
+        The last step may go beyond the highest level.
+        """
+        return self._threshold_at(self.steps.level)
 
     def ask(self, utilities: Sequence[Number]) -> int | None:
-        """One round: index of the first candidate found above the next threshold, or None.
+        """Ask one round for the first candidate above the next threshold.
 
         Raises
         ------
@@ -399,9 +419,10 @@ class DoublingRounds:
                 f"Found a round asked of a walk that ended after {self.steps.rounds} of them; more are not paid for. "
                 "Begin another walk, which costs as much again."
             )
-        found = self._question.first_above(utilities, self._at(self.steps.asked), self._bits, self._noise)
+        found = self._question.first_above(utilities, self._threshold_at(self.steps.asked), self._bits, self._noise)
         self.steps = self.steps.after(found is not None)
         return found
 
-    def _at(self, level: int) -> Fraction:
+    def _threshold_at(self, level: int) -> Fraction:
+        """Threshold of a level of the walk."""
         return self._lower + level * self._granularity

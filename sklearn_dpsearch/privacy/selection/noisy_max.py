@@ -23,7 +23,9 @@ from ..numerics.arithmetic import Number, float_above, fraction, positive_fracti
 
 @dataclass(frozen=True, kw_only=True)
 class GumbelNoise:
-    """Gumbel noise, that is the exponential mechanism: candidate i with probability ∝ exp(u_i/scale).
+    """Gumbel noise of report noisy max: the exponential mechanism.
+
+    Candidate i with probability ∝ exp(u_i/scale).
 
     Parameters
     ----------
@@ -43,7 +45,7 @@ class GumbelNoise:
         object.__setattr__(self, "scale", positive_fraction(self.scale, "scale"))
 
     def select(self, utilities: Sequence[Number], bits: IntegerSource = SYSTEM) -> int:
-        """Index of the candidate whose noisy utility is largest.
+        """Draw the index of the candidate with the largest noisy utility.
 
         A fair candidate, kept with probability exp((u_i − max u)/scale); else another one.
 

@@ -43,7 +43,9 @@ ROUNDING = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles that cover the testing region: u = 1 − q and v = 1 − q' of all corners, and each triangle's corners.
+    """Triangular mesh that covers the testing region.
+
+    u = 1 − q and v = 1 − q' of all corners, and each triangle's corners.
 
     Each column of corners, from u = 0 to u = 1, has ``depth`` of them with falling v.
     """
@@ -54,7 +56,10 @@ class Mesh:
     depth: int
 
     def change(self, values: Array) -> float:
-        """W(1, 1) − W(0, 0), the points (0, 0) and (1, 1) of (u, v), from the corners above and below them."""
+        """Difference of a potential between the ends (1, 1) and (0, 0).
+
+        From the corners above and below these points.
+        """
         first, last = slice(self.depth), slice(-self.depth, None)
         end, start = (
             np.interp(at, self.v[column][::-1], values[column][::-1]) for at, column in ((0.0, first), (1.0, last))
@@ -62,7 +67,7 @@ class Mesh:
         return float(end - start)
 
     def gradients(self, values: Array) -> tuple[Array, Array]:
-        """W_q and W_q' on each triangle, stacked with bounds on their errors."""
+        """Gradients of a potential on each triangle, with their errors."""
         x, y, w = self.u[self.triangles], self.v[self.triangles], values[self.triangles]
         following, last = np.roll(np.arange(3), -1), np.roll(np.arange(3), -2)
         area = (x[:, 1] - x[:, 0]) * (y[:, 2] - y[:, 0]) - (x[:, 2] - x[:, 0]) * (y[:, 1] - y[:, 0])
@@ -72,17 +77,20 @@ class Mesh:
 
 
 def _sum_and_error(terms: Array) -> Array:
+    """Sums of terms, with bounds on their rounding errors."""
     return np.stack([terms.sum(axis=1), ROUNDING * np.abs(terms).sum(axis=1)])
 
 
 def mesh_of(pld: LossDistribution, columns: Array, depth: Array) -> Mesh:
-    """A mesh with corners at the given u (0 … 1), and in each column at shares ``depth`` (0 … 1) from its top down.
+    """Build a mesh of the testing region by columns and depths.
+
+    Corners at the given u (0 … 1), and in each column at shares ``depth`` (0 … 1) from its top down.
 
     v = 1 − q' is at most 1 − q_min(q), a concave curve. Corners there are raised by the most that it lies above its
     chords, as its tangents tell. The region is symmetric, so its bottom is its top turned around.
     """
-    top = _raised_top(pld, columns)
-    bottom = 1.0 - _raised_top(pld, 1.0 - columns[::-1])[::-1]
+    top = _raised_upper_edge(pld, columns)
+    bottom = 1.0 - _raised_upper_edge(pld, 1.0 - columns[::-1])[::-1]
     v = top[:, None] - (top - bottom)[:, None] * depth
     number = np.arange(v.size).reshape(v.shape)
     a, b, c, d = number[:-1, :-1], number[1:, :-1], number[:-1, 1:], number[1:, 1:]
@@ -90,23 +98,29 @@ def mesh_of(pld: LossDistribution, columns: Array, depth: Array) -> Mesh:
     return Mesh(np.repeat(columns, depth.size), v.ravel(), corners, depth.size)
 
 
-def _raised_top(pld: LossDistribution, u: Array) -> Array:
-    """1 − q_min(1 − u) at each column, and as much more as makes the chords between columns cover the curve."""
+def _raised_upper_edge(pld: LossDistribution, u: Array) -> Array:
+    """Upper edge of the testing region, raised above its chords.
+
+    1 − q_min(1 − u) at each column, and as much more as makes the chords between columns cover the curve.
+    """
     edge, slope = lower_edge(pld, Nodes(1.0 - u, u))
     width, rise = np.diff(u), np.diff(edge.u)
     above = np.maximum(np.minimum(slope[:-1] * width - rise, rise - slope[1:] * width), 0.0)
     return np.asarray(edge.u + np.maximum(np.append(0.0, above), np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN)
 
 
-def _ends(number: int) -> Array:
+def _denser_at_ends(number: int) -> Array:
     """Points of [0, 1], denser at its ends."""
     wave = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, number)) ** 2
     return np.asarray(0.5 * (wave + wave**1.5))
 
 
 def fine_mesh(pld: LossDistribution) -> Mesh:
-    """The mesh on which a bound is computed, with very narrow columns at both ends."""
-    even = _ends(COLUMNS + 1)
+    """Mesh on which a bound by potentials is computed.
+
+    With very narrow columns at both ends.
+    """
+    even = _denser_at_ends(COLUMNS + 1)
     low, high = np.geomspace(1e-7, even[1], 8)[:-1], np.geomspace(1e-7, 1.0 - even[-2], 8)[:-1]
     return mesh_of(pld, np.sort(np.concatenate([even, low, 1.0 - high])), np.linspace(0.0, 1.0, DEPTH))
 
@@ -114,8 +128,11 @@ def fine_mesh(pld: LossDistribution) -> Mesh:
 # --- potentials ---------------------------------------------------------------------------------------------------
 
 
-def basis(count: CountDistribution, u: Array, v: Array) -> tuple[Array, Array, Array]:
-    """Products of powers of f(q) and f(q'), and of q and q': values, and derivatives by q and by q'."""
+def potential_basis(count: CountDistribution, u: Array, v: Array) -> tuple[Array, Array, Array]:
+    """Basis functions of potentials, with derivatives by q and q'.
+
+    Products of powers of f(q) and f(q'), and of q and q'.
+    """
     slopes = np.exp(count.log_slope(1.0 - u, u)), np.exp(count.log_slope(1.0 - v, v))
     distributions = count.generating(1.0 - u, u), count.generating(1.0 - v, v)
     parts = [
@@ -133,10 +150,13 @@ def basis(count: CountDistribution, u: Array, v: Array) -> tuple[Array, Array, A
 
 
 def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -> Array:
-    """Coefficients of a good potential: least W(1, 1) − W(0, 0) + Σ P'(X = t)·h(t), with h at single places."""
+    """Coefficients of a good potential, by a linear programme.
+
+    Least W(1, 1) − W(0, 0) + Σ P'(X = t)·h(t), with h at single places.
+    """
     c, (ratios, masses) = np.exp(epsilon), _few_ratios(pld)
-    u, v = _points(pld)
-    _, by_q, by_other = basis(count, u, v)
+    u, v = _region_points(pld)
+    _, by_q, by_other = potential_basis(count, u, v)
     gain = np.exp(count.log_slope(1.0 - u, u)), c * np.exp(count.log_slope(1.0 - v, v))
     rows, limits = [], []
     for j, t in enumerate(ratios):
@@ -146,7 +166,7 @@ def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -
         counts = gain[0] > gain[1] / t
         rows += [line, line[counts]]
         limits += [np.zeros(u.size), -min(1.0, t / c) * (gain[0] - gain[1] / t)[counts]]
-    ends, _, _ = basis(count, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    ends, _, _ = potential_basis(count, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
     bounds = [(-LARGEST, LARGEST)] * ends.shape[1] + [(None, None)] * ratios.size
     cost = np.append(ends[0] - ends[1], masses)
     found = linprog(cost, A_ub=np.vstack(rows), b_ub=np.concatenate(limits), bounds=bounds, method="highs")
@@ -154,7 +174,10 @@ def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -
 
 
 def _few_ratios(pld: LossDistribution) -> tuple[Array, Array]:
-    """Likelihood ratios and P-masses of a pair with few losses, with the means and the ends of the given pair."""
+    """Likelihood ratios and masses of a pair, thinned to a few.
+
+    With the means and the ends of the given pair.
+    """
     losses, masses = pld.losses, pld.masses
     if losses.size <= RATIOS:
         return np.exp(losses), masses
@@ -164,9 +187,9 @@ def _few_ratios(pld: LossDistribution) -> tuple[Array, Array]:
     return np.exp(few), on_points(pld, np.append(few, np.inf))[:-1]  # nothing lies above the last
 
 
-def _points(pld: LossDistribution) -> tuple[Array, Array]:
-    """(u, v) of places all over the testing region."""
-    u, depth = _ends(PLACES), 0.5 - 0.5 * np.cos(np.pi * np.linspace(0.0, 1.0, POINTS))
+def _region_points(pld: LossDistribution) -> tuple[Array, Array]:
+    """Points all over the testing region."""
+    u, depth = _denser_at_ends(PLACES), 0.5 - 0.5 * np.cos(np.pi * np.linspace(0.0, 1.0, POINTS))
     top, below = lower_edge(pld, Nodes(1.0 - u, u))[0].u, lower_edge(pld, Nodes(u, 1.0 - u))[0].q
     v: Array = top[:, None] - (top - below)[:, None] * depth
     return np.repeat(u, POINTS), v.ravel()
@@ -176,23 +199,29 @@ def _points(pld: LossDistribution) -> tuple[Array, Array]:
 
 
 def theorem_5(pair: DominatingPair, direction: int, count: CountDistribution, epsilon: float) -> float:
-    """δ(ε) by a potential made for this ε, for a record removed (0) or added (1)."""
+    """Bound on δ(ε) by a potential, for one direction (Theorem 5).
+
+    The potential is made for this ε.
+    """
     pld, reverse = pair.directions[direction], pair.directions[-1 - direction]
     if np.ptp(pld.losses) > WIDEST:  # likelihood ratios without digits
         return 1.0
     mesh = fine_mesh(pld)
     coefficients = potential(pld, count, epsilon)
-    return bound_of(pld, reverse, count, epsilon, mesh, values_at(mesh, count, coefficients))
+    return bound_by_potential(pld, reverse, count, epsilon, mesh, potential_values(mesh, count, coefficients))
 
 
-def values_at(mesh: Mesh, count: CountDistribution, coefficients: Array) -> Array:
-    """The potential at all corners; where these lie outside of the square it goes on straight."""
+def potential_values(mesh: Mesh, count: CountDistribution, coefficients: Array) -> Array:
+    """Values of a potential at all corners of a mesh.
+
+    Where these lie outside of the square it goes on straight.
+    """
     inside = np.clip(mesh.v, 0.0, 1.0)
-    values, _, by_other = basis(count, mesh.u, inside)
+    values, _, by_other = potential_basis(count, mesh.u, inside)
     return np.asarray(values @ coefficients - (mesh.v - inside) * (by_other @ coefficients))
 
 
-def bound_of(
+def bound_by_potential(
     pld: LossDistribution,
     reverse: LossDistribution,
     count: CountDistribution,
@@ -200,12 +229,14 @@ def bound_of(
     mesh: Mesh,
     values: Array,
 ) -> float:
-    """W(1, 1) − W(0, 0) + E h(X), for any values of W at the corners, rounded up.
+    """Bound on δ(ε) by any values of a potential, rounded up.
+
+    W(1, 1) − W(0, 0) + E h(X).
 
     h is the largest of lines in t. Written around t = 1, where E X = 1, it is h(1) + slope·(t − 1) and hinges to both
     sides, whose expectations are the curves of the pair and of the reversed pair.
     """
-    lines = _lines(count, float(np.exp(epsilon)), mesh, values)
+    lines = _lines_above_gain(count, float(np.exp(epsilon)), mesh, values)
     if not np.all(np.isfinite(lines)):
         return 1.0
     height, fall = largest_lines(lines)
@@ -218,8 +249,10 @@ def bound_of(
     return min(total + 1e-12 * (1.0 + abs(at_one) + right + left), 1.0)
 
 
-def _lines(count: CountDistribution, c: float, mesh: Mesh, values: Array) -> AffineLines:
-    """Lines that h is below, on each triangle: for outcomes that count, then the others.
+def _lines_above_gain(count: CountDistribution, c: float, mesh: Mesh, values: Array) -> AffineLines:
+    """Lines in the likelihood ratio above the gain on each triangle.
+
+    For outcomes that count, then the others.
 
     f' is convex: in a triangle f'(q) lies below its chord through the corners, and f'(q') above its tangent in the
     middle. Both are linear, so the largest value is at a corner.

@@ -32,17 +32,19 @@ from .testing_region import nodes, slope_ratio
 # (``BestOf.renyi`` counts it).
 
 
-def split(count: CountDistribution) -> tuple[CountDistribution, float]:
-    """The distribution without its condition K ≥ 1, and 1/P[K ≥ 1]."""
+def without_condition(count: CountDistribution) -> tuple[CountDistribution, float]:
+    """Distribution of K without its condition K ≥ 1, and 1/P[K ≥ 1]."""
     return (count.distribution, 1.0 / count._scale) if isinstance(count, Conditioned) else (count, 1.0)
 
 
 def renyi_poisson(one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS) -> RenyiDP | None:
-    r"""ε'(λ) = ε(λ) + m·δ(ε̂) + log(m)/(λ−1), ε̂ = log(1 + 1/(λ−1)).
+    r"""Rényi curve of the best of Poisson many runs (PS22).
+
+    ε'(λ) = ε(λ) + m·δ(ε̂) + log(m)/(λ−1), ε̂ = log(1 + 1/(λ−1)).
 
     PS22 Theorem 6, for K ~ Poisson(m).
     """
-    distribution, scale = split(count)
+    distribution, scale = without_condition(count)
     if not (one_run.has_renyi and isinstance(distribution, Poisson)):
         return None
     delta = one_run.delta_at(np.log1p(1 / (orders - 1)))
@@ -51,7 +53,9 @@ def renyi_poisson(one_run: Guarantee, count: CountDistribution, orders: Array = 
 
 
 def renyi_any_distribution(one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS) -> RenyiDP | None:
-    r"""ε'(λ) = ε(λ) + sup over (q, q') of log( f'(q)^λ·f'(q')^{1−λ} ) / (λ−1), (q, q') in the testing region.
+    r"""Rényi curve of the best of K runs, any K (PS22).
+
+    ε'(λ) = ε(λ) + sup over (q, q') of log( f'(q)^λ·f'(q')^{1−λ} ) / (λ−1), (q, q') in the testing region.
 
     PS22 Lemma 7, where P[K = 1] > 0. For each q the worst q' is q_min(q), and ``slope_ratio`` bounds f'(q)/f'(q_min(q))
     on each cell.
@@ -67,7 +71,9 @@ def renyi_any_distribution(one_run: Guarantee, count: CountDistribution, orders:
 
 
 def approx_negative_binomial(one_run: Guarantee, count: CountDistribution) -> ApproxDP | None:
-    r"""((2+η)·ε₀, 1 − f(1 − δ₀))-DP for an (ε₀, δ₀)-DP base. PS22 Lemma 20 with Corollary 3.
+    r"""(ε, δ) of the best of negative binomial many runs (PS22).
+
+    ((2+η)·ε₀, 1 − f(1 − δ₀))-DP for an (ε₀, δ₀)-DP base. PS22 Lemma 20 with Corollary 3.
 
     Lemma 20 moves the failures aside; a pure ε₀ base remains, and K with generating function
     f(x(1−δ₀))/f(1−δ₀), which is negative binomial with the same η.
@@ -81,7 +87,9 @@ def approx_negative_binomial(one_run: Guarantee, count: CountDistribution) -> Ap
 
 
 def approx_poisson(one_run: Guarantee, count: CountDistribution) -> ProfileDP | None:
-    r"""δ'-approximate (λ, ε')-Rényi DP, λ = 1 + 1/(e^{ε₀} − 1), ε' = ε₀ + (e^{ε₀} − 1)·log m, δ' = 1 − e^{−mδ₀}.
+    r"""Profile of the best of Poisson many (ε, δ)-DP runs (PS22).
+
+    δ'-approximate (λ, ε')-Rényi DP, λ = 1 + 1/(e^{ε₀} − 1), ε' = ε₀ + (e^{ε₀} − 1)·log m, δ' = 1 − e^{−mδ₀}.
 
     PS22 Corollary 21 (of Lemma 20), for an (ε₀, δ₀)-DP base and K ~ Poisson(m), m ≥ 1.
     """
@@ -95,21 +103,29 @@ def approx_poisson(one_run: Guarantee, count: CountDistribution) -> ProfileDP | 
 
 
 def _with_failures(failed: float, profile: Callable[[Array], Array], epsilon: Array) -> Array:
+    """Profile with a probability of failing openly added."""
     return failed + profile(epsilon)
 
 
 def shifted(base: Guarantee, factor: float, shift: float) -> ProfileDP:
-    """δ(ε) = factor·δ_Q(ε − shift), the form of the KRW24 bounds; 1 where ε < shift."""
+    """Profile of the KRW24 bounds: δ_Q shifted in ε, times a factor.
+
+    δ(ε) = factor·δ_Q(ε − shift); 1 where ε < shift.
+    """
     return ProfileDP(profile=partial(_shifted, base, factor, shift), neighboring=base.neighboring)
 
 
 def _shifted(base: Guarantee, factor: float, shift: float, epsilon: Array) -> Array:
+    """Values of a profile shifted in ε, times a factor."""
     moved = base.delta_at(np.maximum(epsilon - shift, 0.0))
     return np.where(epsilon >= shift, np.minimum(factor * moved, 1.0), 1.0)
 
 
 def least(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
-    """Smallest value found of ``shift`` over ε₁ in [0, reach]; every value is a valid choice."""
+    """Smallest shift found over ε₁; every value is valid.
+
+    ε₁ in [0, reach].
+    """
     grid = np.append(0.0, np.geomspace(1e-6, reach, 300))
     values = np.asarray(shift(grid))
     best = int(np.nanargmin(values))
@@ -120,11 +136,13 @@ def least(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
 
 
 def profile_binomial(one_run: Guarantee, count: CountDistribution) -> ProfileDP | None:
-    r"""δ(ε) ≤ m·δ_Q(ε − (n−1)·log(1 − p + p·(e^{ε₁} + δ_Q(ε₁)))) for ε₁ with δ_Q(ε₁) ≤ (1−p)/p·(e^{ε₁} − 1).
+    r"""Profile of the best of binomially many runs (KRW24).
+
+    δ(ε) ≤ m·δ_Q(ε − (n−1)·log(1 − p + p·(e^{ε₁} + δ_Q(ε₁)))) for ε₁ with δ_Q(ε₁) ≤ (1−p)/p·(e^{ε₁} − 1).
 
     KRW24 Theorem 5.7, for binomial K.
     """
-    distribution, scale = split(count)
+    distribution, scale = without_condition(count)
     if not isinstance(distribution, Binomial):
         return None
     n, p = distribution.n, distribution.p
@@ -158,7 +176,9 @@ INTEGER_ORDERS: Array = np.unique(np.append(np.arange(2.0, 65.0), np.round(np.ge
 
 
 def renyi_rest(tune: Guarantee, train: Guarantee, fraction: float, orders: Array = INTEGER_ORDERS) -> RenyiDP | None:
-    r"""max(ρ₁, ρ₂), training on the rest:
+    r"""Rényi curve of tuning on a subset, training on the rest (KK23).
+
+    max(ρ₁, ρ₂):
 
     e^{(λ−1)ρ₁} = Σ_{j=0}^{λ} C(λ, j)·q^j(1−q)^{λ−j}·M_t(j)·M_b(λ−j),
     e^{(λ−1)ρ₂} = Σ_{j=0}^{λ−1} C(λ−1, j)·q^j(1−q)^{λ−1−j}·M_t(j+1)·M_b(λ−j).
@@ -174,12 +194,14 @@ def renyi_rest(tune: Guarantee, train: Guarantee, fraction: float, orders: Array
         more = _log_sum(_log_binomial(order, fraction) + tuning[j] + training[order - j])
         j = np.arange(order)
         less = _log_sum(_log_binomial(order - 1, fraction) + tuning[j + 1] + training[order - j])
-        bounds.append(_above(max(more, less)) / (order - 1))
+        bounds.append(_rounded_up(max(more, less)) / (order - 1))
     return RenyiDP(orders=orders, epsilons=bounds, neighboring=train.neighboring)
 
 
 def renyi_all(tune: Guarantee, train: Guarantee, fraction: float, orders: Array = INTEGER_ORDERS) -> RenyiDP | None:
-    r"""ρ'_t + ρ_b, training on all records, with the amplified curve of tuning
+    r"""Rényi curve of tuning on a subset, training on all (ZW19).
+
+    ρ'_t + ρ_b, with the amplified curve of tuning
 
     e^{(λ−1)ρ'_t} = Σ_{j=0}^{λ} w_j·C(λ, j)·q^j(1−q)^{λ−j}·M_t(j),   w_j = 1 for j ≤ 2, else 3.
 
@@ -192,34 +214,49 @@ def renyi_all(tune: Guarantee, train: Guarantee, fraction: float, orders: Array 
     for order in orders.astype(int):
         terms = _log_binomial(order, fraction) + tuning[: order + 1]
         terms[3:] += np.log(3.0)
-        bounds.append(_above(_log_sum(terms)) / (order - 1))
+        bounds.append(_rounded_up(_log_sum(terms)) / (order - 1))
     return RenyiDP(orders=orders, epsilons=np.array(bounds) + train.renyi(orders), neighboring=train.neighboring)
 
 
 def _have_curves(tune: Guarantee, train: Guarantee) -> bool:
-    """Return whether both parts have Rényi curves, for neighbours that differ by the presence of a record."""
+    """Return whether tuning and training have usable Rényi curves.
+
+    For neighbours that differ by the presence of a record.
+    """
     return tune.has_renyi and train.has_renyi and train.neighboring != "replace_one"
 
 
 def _log_sum(terms: Array) -> float:
-    """log Σ e^term, of infinite terms too, of which SciPy before 1.16 warns."""
+    """Logarithm of a sum of exponentials, infinite ones too.
+
+    SciPy before 1.16 warns of those.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         return float(special.logsumexp(terms))
 
 
 def _log_moments(part: Guarantee, orders: Array) -> Array:
-    """log M(k) for k = 0 … the largest order."""
+    """Logarithms of the moments M(k) of a Rényi curve.
+
+    k = 0 … the largest order.
+    """
     k = np.arange(2.0, orders.max() + 1.0)
     return np.append([0.0, 0.0], (k - 1.0) * part.renyi(k))
 
 
-def _above(log_moment: float) -> float:
-    """At least 0, raised by what the logarithms of factorials and the sum may be wrong."""
+def _rounded_up(log_moment: float) -> float:
+    """Log-moment, at least 0, raised by its rounding errors.
+
+    Those of the logarithms of factorials and the sum.
+    """
     return max(float(log_moment), 0.0) * (1.0 + ROUNDING) + ROUNDING
 
 
 def _log_binomial(n: int, p: float) -> Array:
-    """log of C(n, j)·p^j·(1−p)^{n−j} for j = 0 … n, 0 < p < 1."""
+    """Logarithms of binomial probabilities, j = 0 … n.
+
+    C(n, j)·p^j·(1−p)^{n−j}, 0 < p < 1.
+    """
     j = np.arange(n + 1)
     log_choose = special.gammaln(n + 1) - special.gammaln(j + 1) - special.gammaln(n - j + 1)
     return np.asarray(log_choose + j * np.log(p) + (n - j) * np.log1p(-p))
@@ -242,7 +279,9 @@ INVERSES = np.array([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
 
 
 def renyi_threshold(one_run: Guarantee, stop_probability: float) -> RenyiDP | None:
-    r"""(λ−1)·D'_λ = (1/r)(λ₁−1)·D_{λ₁} + (λ₀−1)·D_{λ₀} + (1 + 1/r)·log(1/p), λ₁ = r(λ − 1/p̂), λ₀ = λ + 1/q − 1 ≥ 1.
+    r"""Rényi curve of runs until a score reaches a threshold (PS22).
+
+    (λ−1)·D'_λ = (1/r)(λ₁−1)·D_{λ₁} + (λ₀−1)·D_{λ₀} + (1 + 1/r)·log(1/p), λ₁ = r(λ − 1/p̂), λ₀ = λ + 1/q − 1 ≥ 1.
 
     PS22 Proposition 15, for every 1/p̂ + 1/q + 1/r = 1 with r < ∞ on a grid, the best at each order. Corollary 16 is its
     case r = 1, q = ∞.

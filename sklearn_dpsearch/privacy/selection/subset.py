@@ -36,9 +36,9 @@ from ..guarantees.base import (
     Statement,
     as_guarantee,
     check_parts,
-    discretized,
-    same_neighbors,
-    shared,
+    check_same_neighbors,
+    discretize_profiles,
+    interned,
 )
 from ..guarantees.composition import compose, mixture
 from ..guarantees.neighboring_relations import CARRIED_OVER, ChangedRecord, as_replace_one
@@ -54,12 +54,15 @@ LARGEST_LOSS = 300.0
 
 
 def thinned(pld: LossDistribution, most: int) -> LossDistribution:
-    """Atoms spread over an even grid with about ``most`` points, if there are more: the curve only rises."""
+    """Loss distribution spread on a grid if it has many atoms.
+
+    About ``most`` points: the curve only rises.
+    """
     return pld if pld.losses.size <= most else coarser(pld, float(np.ptp(pld.losses)) / most)
 
 
 def log_mean_exp(a: float, b: float, weight: float) -> float:
-    """log(w·e^a + (1−w)·e^b) of a, b ≥ 0, rounded up."""
+    """Logarithm of w·e^a + (1−w)·e^b for a, b ≥ 0, rounded up."""
     if max(a, b) < 30.0:
         mean = np.log1p(weight * np.expm1(a) + (1.0 - weight) * np.expm1(b))
     else:
@@ -70,7 +73,9 @@ def log_mean_exp(a: float, b: float, weight: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Finitely many values of a random line Y ↦ e^a + e^b·Y, under the distribution without the record.
+    """Random line Y ↦ e^a + e^b·Y of Theorem 4, in finitely many pieces.
+
+    Under the distribution without the record.
 
     Parameters
     ----------
@@ -93,7 +98,9 @@ class Pieces:
 def coupled(
     tune: LossDistribution, validate: LossDistribution, fraction: float, share: float, train_on: str, index: int
 ) -> Pieces:
-    """The line of Theorem 4: Z = q·X + (1−q)(1−v+v·V)·Y on the rest, and (q·X + (1−q)(1−v+v·V))·Y on all.
+    """Comonotone coupling of tuning and validation (Theorem 4).
+
+    Z = q·X + (1−q)(1−v+v·V)·Y on the rest, and (q·X + (1−q)(1−v+v·V))·Y on all.
 
     Parameters
     ----------
@@ -104,7 +111,7 @@ def coupled(
     train_on : {"rest", "all"}
     index : {0, 1}
     """
-    x, v = (_quantiles(pld, index) for pld in (tune, validate))
+    x, v = (_quantile_steps(pld, index) for pld in (tune, validate))
     ends = np.unique(np.concatenate([x.ends, v.ends, [1.0]]))
     with np.errstate(divide="ignore"):
         log_x = np.log(fraction) + x.at(ends)
@@ -116,7 +123,9 @@ def coupled(
 
 @dataclass(frozen=True, eq=False)
 class _Quantiles:
-    """log X as a step function of the probability, without the record, of what is at least as far out.
+    """Quantile function of the log-likelihood ratio, from its far end.
+
+    A step function of the probability, without the record, of what is at least as far out.
 
     For the record removed the far end is that of the largest X, for the record added that of X = 0.
     """
@@ -126,12 +135,16 @@ class _Quantiles:
     infinity: float
 
     def at(self, ends: Array) -> Array:
-        """The values of the steps that end there; 0 beyond the last (where rounding left something: never too low)."""
+        """Log-ratios of the steps that end at given probabilities.
+
+        −∞ beyond the last (where rounding left something: never too low).
+        """
         steps: npt.NDArray[np.intp] = np.searchsorted(self.ends, ends, side="left")
         return np.append(self.log_ratios, -np.inf)[steps]
 
 
-def _quantiles(pld: LossDistribution, index: int) -> _Quantiles:
+def _quantile_steps(pld: LossDistribution, index: int) -> _Quantiles:
+    """Quantile function of a loss distribution in one direction."""
     losses, masses = pld.losses[::-1], pld.masses[::-1]
     far = losses > LARGEST_LOSS
     infinity = pld.infinity + float(masses[far].sum())
@@ -143,14 +156,20 @@ def _quantiles(pld: LossDistribution, index: int) -> _Quantiles:
 
 
 def delta_in_direction(index: int, pieces: Pieces, train: LossDistribution, epsilon: Array) -> Array:
-    """δ(ε) for a record removed (0) or added (1), rounded up."""
+    """δ(ε) of the subset search for a record removed or added.
+
+    Rounded up; 0 is removed, 1 is added.
+    """
     curve = delta_added if index else delta_removed
     rows = [curve(pieces, train, float(one)) for one in np.ravel(epsilon)]
     return np.minimum(np.reshape(rows, np.shape(epsilon)) * (1.0 + ROUNDING), 1.0)
 
 
 def delta_removed(pieces: Pieces, train: LossDistribution, epsilon: float) -> float:
-    """E (Z − c)₊, c = e^ε: e^b·H_k with k = (c − e^a)/e^b, and e^a + e^b − c where k ≤ 0; and the mass at infinity."""
+    """δ(ε) of the subset search for a record removed.
+
+    E (Z − c)₊, c = e^ε: e^b·H_k with k = (c − e^a)/e^b, and e^a + e^b − c where k ≤ 0; and the mass at infinity.
+    """
     share = safe_exp(pieces.a - epsilon) * (1.0 + ROUNDING)  # e^a/c, up: k is rounded down
     inside = (share < 1.0) & (pieces.b > -np.inf)
     k = epsilon + np.log1p(-share[inside]) - pieces.b[inside] - ROUNDING
@@ -158,21 +177,27 @@ def delta_removed(pieces: Pieces, train: LossDistribution, epsilon: float) -> fl
     values[inside] = np.exp(pieces.b[inside]) * train.delta_at(k)
     beyond = share >= 1.0
     values[beyond] = np.exp(epsilon) * (share[beyond] - 1.0) + np.exp(pieces.b[beyond])
-    return pieces.infinity + _expected(pieces, values)
+    return pieces.infinity + _expected_value(pieces, values)
 
 
 def delta_added(pieces: Pieces, train: LossDistribution, epsilon: float) -> float:
-    """E (1 − c·Z)₊, c = e^ε: r·H_{c·e^b/r} with r = (1 − c·e^a)₊; the pair of training (without, with)."""
+    """δ(ε) of the subset search for a record added.
+
+    E (1 − c·Z)₊, c = e^ε: r·H_{c·e^b/r} with r = (1 − c·e^a)₊; the pair of training (without, with).
+    """
     left = -np.expm1(np.minimum(epsilon + pieces.a, 0.0)) * (1.0 + ROUNDING)
     inside = left > 0.0
     k = epsilon + pieces.b[inside] - np.log(left[inside]) - ROUNDING
     values = np.zeros_like(left)
     values[inside] = left[inside] * train.delta_at(k)
-    return _expected(pieces, values)
+    return _expected_value(pieces, values)
 
 
-def _expected(pieces: Pieces, values: Array) -> float:
-    """The mean of values ≥ 0 that fall from the far end on, and what the sums behind the weights may have got wrong."""
+def _expected_value(pieces: Pieces, values: Array) -> float:
+    """Mean of nonnegative values over the pieces, rounded up.
+
+    The values fall from the far end on; it includes what the sums behind the weights may have got wrong.
+    """
     lost = np.finfo(float).eps * float(pieces.above @ values)
     return float(pieces.weights @ values) * (1.0 + ROUNDING) + lost
 
@@ -187,7 +212,7 @@ MOST, ATOMS, POINTS = 4000, 500, 800
 
 @dataclass(frozen=True, kw_only=True)
 class _TuneThenTrain(Guarantee):
-    """Tuning on a random subset, then training."""
+    """Base class of guarantees of tuning on a subset, then training."""
 
     tune: Guarantee
     train: Guarantee
@@ -206,7 +231,10 @@ class _TuneThenTrain(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class TheoremFour(_TuneThenTrain):
-    """The guarantee of Theorem 4 alone, for 0 < fraction < 1 and neighbours that differ by the presence of a record."""
+    """Guarantee of a subset search by Theorem 4 alone.
+
+    For 0 < fraction < 1 and neighbours that differ by the presence of a record.
+    """
 
     def _check(self) -> None:
         super()._check()
@@ -215,12 +243,14 @@ class TheoremFour(_TuneThenTrain):
 
     @cached_property
     def _validated(self) -> Guarantee:
-        """Tuning as a record outside the subset sees it."""
+        """Guarantee of tuning for a record outside the subset."""
         return PureDP(epsilon=0.0, neighboring=self.neighboring) if self.validate is None else self.validate
 
     @property
     def pure_epsilon(self) -> float | None:
-        """log(q·e^a + (1−q)(1−v+v·e^b)·e^d), or log(q·e^a + (1−q)(1−v+v·e^b)) + d: the largest log-ratio.
+        """Largest loss of tuning on a subset, then training.
+
+        log(q·e^a + (1−q)(1−v+v·e^b)·e^d), or log(q·e^a + (1−q)(1−v+v·e^b)) + d: the largest log-ratio.
 
         That of the inverse ratio is never larger: −log E e^{−L} ≤ E L ≤ log E e^L.
         """
@@ -230,11 +260,14 @@ class TheoremFour(_TuneThenTrain):
         outside = log_mean_exp(b, 0.0, self.share)
         if self.train_on == "rest":
             outside = (outside + d) * (1.0 + ROUNDING) if outside else d
-            return _between(a, outside, self.fraction)
-        return (_between(a, outside, self.fraction) + d) * (1.0 + ROUNDING)
+            return _log_mean_exp_between(a, outside, self.fraction)
+        return (_log_mean_exp_between(a, outside, self.fraction) + d) * (1.0 + ROUNDING)
 
     def direction(self, index: int, most: int = MOST) -> Callable[[Array], Array]:
-        """ε ↦ δ for a record removed (0) or added (1), from ``most`` atoms of each part of tuning."""
+        """Profile of one direction: ε ↦ δ.
+
+        For a record removed (0) or added (1), from ``most`` atoms of each part of tuning.
+        """
         tune, validate, train = (
             normalized(part.pair.added if index else part.pair.removed)
             for part in (self.tune, self._validated, self.train)
@@ -249,20 +282,22 @@ class TheoremFour(_TuneThenTrain):
 
     def _profile(self, epsilon: Array) -> Array:
         values = np.max([delta(epsilon) for delta in self._directions], axis=0)
-        return self._none_beyond(epsilon, values)
+        return self._zero_beyond_largest_loss(epsilon, values)
 
     def _pair(self) -> DominatingPair:
-        return discretized(self.direction(0, ATOMS), self.direction(1, ATOMS), number=POINTS, adaptive=True)
+        return discretize_profiles(self.direction(0, ATOMS), self.direction(1, ATOMS), number=POINTS, adaptive=True)
 
 
-def _between(a: float, b: float, weight: float) -> float:
-    """log(w·e^a + (1−w)·e^b), which rounding leaves at most at the larger of both."""
+def _log_mean_exp_between(a: float, b: float, weight: float) -> float:
+    """Logarithm of w·e^a + (1−w)·e^b, at most max(a, b)."""
     return min(log_mean_exp(a, b, weight), max(a, b))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubsetThenTrain(SmallestOf, _TuneThenTrain):
-    """Tuning on a random subset, then training: at each δ the smallest of Theorem 4 and the other bounds.
+    """Guarantee of tuning on a random subset, then training.
+
+    At each δ the smallest of Theorem 4 and the other bounds.
 
     Parameters
     ----------
@@ -300,7 +335,10 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
         return {"Theorem 2": first, **by_coin, name: published(self.tune, self.train, self.fraction)}
 
     def _known_membership(self) -> Guarantee:
-        """The average over the coin of one record."""
+        """Guarantee of a subset search whose membership is known.
+
+        The average over the coin of one record.
+        """
         q, v = self.fraction, self.share
         inside = self.tune if self.train_on == "rest" else compose(self.tune, self.train)
         if self.validate is None:
@@ -311,7 +349,9 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplacedInSubset(SmallestOf):
-    """Tuning on a random subset, then training, for a replaced record: a chain of two steps, or known membership.
+    """Guarantee of a subset search for a replaced record.
+
+    A chain of two steps, or known membership.
 
     To replace a record is to remove one and to add another. Where membership in the subset is secret, each of these
     steps has the guarantee of Theorem 2 or 4, amplification included. The other bound fixes the coin of the replaced
@@ -336,16 +376,19 @@ class ReplacedInSubset(SmallestOf):
         one = self.presence
         known = replace(
             one,
-            tune=_replaced(one.tune),
-            train=_replaced(one.train),
-            validate=None if one.validate is None else _replaced(one.validate),
+            tune=_part_for_replaced_record(one.tune),
+            train=_part_for_replaced_record(one.train),
+            validate=None if one.validate is None else _part_for_replaced_record(one.validate),
             neighboring="replace_one",
         )
         return {"chain": ChangedRecord(presence=self.presence), "known membership": known}
 
 
-def _replaced(part: Guarantee) -> Guarantee:
-    """The guarantee of a part for a replaced record; the best of runs is that of runs for a replaced record."""
+def _part_for_replaced_record(part: Guarantee) -> Guarantee:
+    """Guarantee of a part of the search for a replaced record.
+
+    The best of runs is that of runs for a replaced record.
+    """
     if type(part) is BestOf:
         return replace(part, one_run=as_replace_one(part.one_run), neighboring="replace_one")
     return as_replace_one(part)
@@ -433,7 +476,7 @@ def subset_then_train(
     check_kind("secret_membership", secret_membership, bool, "True or False")
     tune, train = as_guarantee(tune, "tune"), as_guarantee(train, "train")
     validate = None if validate is None else as_guarantee(validate, "validate")
-    same_neighbors((tune, train) if validate is None else (tune, train, validate))
+    check_same_neighbors((tune, train) if validate is None else (tune, train, validate))
     if fraction == 1:
         return tune if train_on == "rest" else compose(tune, train)
     if validate is None or validate.pure_epsilon == 0:
@@ -442,7 +485,7 @@ def subset_then_train(
         return mixture([compose(validate, train), train], [validated_share, 1.0 - validated_share])
     if fraction == 0 or (train_on == "all" and isinstance(train, NonPrivate)):
         return train
-    return shared(
+    return interned(
         SubsetThenTrain(
             tune=tune,
             train=train,

@@ -27,7 +27,10 @@ CHUNK = 2**18
 
 
 class AffineLines(NamedTuple):
-    """Lines height − z·fall; the largest of them and 0 is convex and falls."""
+    """Affine lines height − z·fall.
+
+    The largest of them and 0 is convex and falls.
+    """
 
     height: Array
     fall: Array
@@ -35,13 +38,19 @@ class AffineLines(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Hinges:
-    """φ(z) = Σ_k weights_k·(1 − z/ends_k)₊."""
+    """Convex function as a sum of hinges.
+
+    φ(z) = Σ_k weights_k·(1 − z/ends_k)₊.
+    """
 
     weights: Array
     ends: Array
 
     def delta_at(self, pld: LossDistribution, epsilon: Array) -> Array:
-        """E φ(e^{ε−L}) = Σ_k weights_k·H(e^ε/ends_k)."""
+        """Expectation of the hinges: δ(ε) of a loss distribution.
+
+        E φ(e^{ε−L}) = Σ_k weights_k·H(e^ε/ends_k).
+        """
         log_ends, points = np.log(self.ends), np.ravel(epsilon)
         rows = max(1, CHUNK // max(log_ends.size, 1))
         chunks = [points[i : i + rows, None] - log_ends for i in range(0, points.size, rows)]
@@ -49,7 +58,10 @@ class Hinges:
         return np.minimum(np.reshape(delta, np.shape(epsilon)), 1.0)
 
     def thinned(self, every: int) -> Hinges:
-        """One hinge in ``every``, and the last: chords of a convex function lie above it."""
+        """Fewer hinges, whose sum lies above: one in ``every``.
+
+        And the last: chords of a convex function lie above it.
+        """
         bends = np.isfinite(self.ends)
         if not bends.any():
             return self
@@ -60,18 +72,21 @@ class Hinges:
             np.append(np.cumsum((weights / ends)[::-1])[::-1][1:], 0.0),
         )
         values = np.append(weights.sum(), np.maximum(beyond[0] - ends * beyond[1], 0.0)[kept])
-        chords = through(np.append(0.0, ends[kept]), values)
+        chords = hinges_through(np.append(0.0, ends[kept]), values)
         return Hinges(np.append(chords.weights, self.weights[~bends]), np.append(chords.ends, self.ends[~bends]))
 
 
-def through(points: Array, values: Array) -> Hinges:
-    """Chords of a convex, falling function that is 0 from the last point on; the first point is 0."""
+def hinges_through(points: Array, values: Array) -> Hinges:
+    """Hinges through points of a convex, falling function.
+
+    It is 0 from the last point on; the first point is 0.
+    """
     slopes = np.append(np.diff(values) / np.diff(points), 0.0)
     return Hinges(np.maximum(np.diff(slopes), 0.0) * points[1:] * (1.0 + SLACK), points[1:])
 
 
 def upper_envelope(lines: AffineLines) -> Hinges:
-    """The largest of the lines and 0, as hinges."""
+    """Upper envelope of affine lines and 0, as hinges."""
     height, fall = largest_lines(AffineLines(np.append(lines.height, 0.0), np.append(lines.fall, 0.0)))
     weights, drops = -np.diff(height), -np.diff(fall)
     if height[-1] > 0:  # a line that never falls: an end at infinity
@@ -81,17 +96,23 @@ def upper_envelope(lines: AffineLines) -> Hinges:
 
 
 def largest_lines(lines: AffineLines) -> AffineLines:
-    """The lines that are the largest for some z ≥ 0, by falling height and fall."""
+    """Lines that are the largest for some z ≥ 0.
+
+    By falling height and fall.
+    """
     order = np.lexsort((lines.fall, -lines.height))
     height, fall = lines.height[order], lines.fall[order]
     flatter = fall < np.minimum.accumulate(np.append(np.inf, fall[:-1]))  # a lower and steeper line never wins
     height, fall = height[flatter], fall[flatter]
-    kept = _hull(height.tolist(), fall.tolist())
+    kept = _hull_of_lines(height.tolist(), fall.tolist())
     return AffineLines(height[kept], fall[kept])
 
 
-def _hull(height: list[float], fall: list[float]) -> list[int]:
-    """Indices of the lines that are the largest somewhere, of lines with falling heights and falls."""
+def _hull_of_lines(height: list[float], fall: list[float]) -> list[int]:
+    """Indices of lines on their upper envelope.
+
+    Of lines with falling heights and falls.
+    """
     kept, ends = [0], [-1.0]  # ends[i]: from this z on the line kept[i] is above those before it
     for i in range(1, len(height)):
         while True:
@@ -112,7 +133,10 @@ SPACING = 1.015
 
 
 class Nodes(NamedTuple):
-    """Points 0 = q_0 < … < q_n = 1, with their complements and the gaps between them to full relative accuracy."""
+    """Grid of quantiles q, with complements and gaps.
+
+    Points 0 = q_0 < … < q_n = 1, all to full relative accuracy.
+    """
 
     q: Array
     u: Array
@@ -123,14 +147,16 @@ class Nodes(NamedTuple):
 
 
 def nodes(smallest: float = 1e-18, spacing: float = SPACING) -> Nodes:
-    """A grid of [0, 1], geometric towards both ends."""
+    """Grid of quantiles in [0, 1], geometric towards both ends."""
     steps = int(np.ceil(np.log(0.5 / smallest) / np.log(spacing)))
     half = np.append(0.0, np.geomspace(smallest, 0.5, steps))
     return Nodes(np.concatenate([half, 1.0 - half[-2::-1]]), np.concatenate([1.0 - half, half[-2::-1]]))
 
 
 def cell_lines(pld: LossDistribution, count: CountDistribution, grid: Nodes) -> tuple[AffineLines, AffineLines]:
-    r"""A line s − z·t per node q_i and per cell [q_i, q_{i+1}], which bounds f'(q) − z·f'(q_min(q)) there from above.
+    r"""Lines that bound f'(q) − z·f'(q_min(q)) on each cell.
+
+    A line s − z·t per node q_i and per cell [q_i, q_{i+1}], from above.
 
     The bound is second-order accurate in the width of the cell.
 
@@ -147,7 +173,9 @@ def cell_lines(pld: LossDistribution, count: CountDistribution, grid: Nodes) -> 
 
 
 def _crossing_of_tangents(value: Array, growth: Array, gaps: Array) -> tuple[Array, Array]:
-    """Crossing of the tangents at each cell's ends: its place (share of the width, from the right) and value.
+    """Crossing of the tangents at each cell's ends.
+
+    Its place (share of the width, from the right) and value.
 
     If rounding hides the crossing, the right end's place with the left end's value is valid: G is increasing.
     """
@@ -160,7 +188,9 @@ def _crossing_of_tangents(value: Array, growth: Array, gaps: Array) -> tuple[Arr
 
 
 def lower_edge(pld: LossDistribution, at: Nodes) -> tuple[Nodes, Array]:
-    """A point just below q_min(q), with its complement, and the slope of q_min there.
+    """Lower edge q_min(q) of the testing region, and its slope.
+
+    A point just below it, with its complement.
 
     On each edge of the testing region q_min is linear with slope exp(−loss). It is followed from above (relative
     accuracy near 0) and, where the outcomes impossible under P are known exactly, from below (the same near 1).
@@ -176,7 +206,9 @@ def lower_edge(pld: LossDistribution, at: Nodes) -> tuple[Nodes, Array]:
 
 
 def _edge_from_above(pld: LossDistribution, at: Nodes) -> tuple[Array, Array]:
-    """q_min(q), rounded down, and its slope.
+    """Lower edge q_min(q), rounded down, from the largest losses.
+
+    With its slope.
 
     It is taken a little to the left of q, by more than the sums of p may be wrong: at losses far below zero the slope
     exp(−loss) would make a large error of a small one.
@@ -191,7 +223,10 @@ def _edge_from_above(pld: LossDistribution, at: Nodes) -> tuple[Array, Array]:
 
 
 def _edge_from_below(pld: LossDistribution, at: Nodes) -> tuple[Array, Array]:
-    """1 − q_min(1 − u), rounded up, and the slope of q_min: 0 where only outcomes impossible under P' are left."""
+    """Complement 1 − q_min(1 − u), rounded up, from the smallest losses.
+
+    And the slope of q_min: 0 where only outcomes impossible under P' are left.
+    """
     below_p, below_q = pld.from_below
     edge = np.clip(np.searchsorted(below_p, at.u, side="right") - 1, 0, pld.losses.size - 1)
     slope = safe_exp(-pld.losses[edge])
@@ -200,12 +235,15 @@ def _edge_from_below(pld: LossDistribution, at: Nodes) -> tuple[Array, Array]:
 
 
 def composed(count: CountDistribution, edge: Nodes, steepness: Array) -> tuple[Array, Array]:
-    """G = f'(q_min) and its slope f''(q_min)·q_min'."""
+    """Slope f' along the lower edge, and its own slope.
+
+    G = f'(q_min) and f''(q_min)·q_min'.
+    """
     return np.exp(count.log_slope(edge.q, edge.u)), np.exp(count.log_curvature(edge.q, edge.u)) * steepness
 
 
 def slope_ratio(pld: LossDistribution, count: CountDistribution, grid: Nodes) -> Array:
-    """log of an upper bound on f'(q)/f'(q_min(q)) for each cell.
+    """Bound on log f'(q)/f'(q_min(q)) for each cell of q.
 
     Chord over tangent is a ratio of two linear functions, hence monotone: the largest of both ends and of the crossing
     of the tangents bounds it.

@@ -25,7 +25,7 @@ import numpy as np
 
 from .._checks import cached_property, require
 from .._types import Array
-from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts, shared
+from ..guarantees.base import Guarantee, SmallestOf, Statement, as_guarantee, check_parts, interned
 from ..guarantees.pure import only_largest_loss
 from ..guarantees.single_mechanisms import NonPrivate
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, on_points, pair_through
@@ -41,7 +41,10 @@ SMALLEST = 1e-16
 
 
 class Polygon(NamedTuple):
-    """A polygon: corners with the masses that an event has on either neighbour, both nondecreasing."""
+    """Edge of the testing region as a polygon.
+
+    Corners with the masses that an event has on either neighbour, both nondecreasing.
+    """
 
     here: Array
     there: Array
@@ -50,8 +53,10 @@ class Polygon(NamedTuple):
 # --- the two edges of the testing region --------------------------------------------------------------------------
 
 
-def _thinned(pld: LossDistribution, place: Array, step: float) -> LossDistribution:
-    """Spread onto one loss in each cell of width ``step``, and onto all losses that fill a cell by themselves.
+def _spread_on_cells(pld: LossDistribution, place: Array, step: float) -> LossDistribution:
+    """Loss distribution spread on one loss in each cell.
+
+    Of width ``step``, and onto all losses that fill a cell by themselves.
 
     ``place`` says how far the masses above, or below, have come at each loss; it rises or falls throughout.
     """
@@ -65,11 +70,14 @@ def _thinned(pld: LossDistribution, place: Array, step: float) -> LossDistributi
 
 
 def _log_odds(mass: Array) -> Array:
+    """Log-odds of probabilities, cut off near 0 and 1."""
     return np.asarray(np.log(np.clip(mass, 1e-300, 1.0)) - np.log(np.maximum(1.0 - mass, 1e-6)), dtype=float)
 
 
 def with_mass_at_most_one(pld: LossDistribution) -> LossDistribution:
-    """Without the lowest losses, where the masses exceed 1: on [0, 1] the polygon q_min stays as it is.
+    """Loss distribution without the lowest losses of excess mass.
+
+    The masses exceed 1 there: on [0, 1] the polygon q_min stays as it is.
 
     A pair that goes through points of a profile may have total masses above 1.
     """
@@ -81,9 +89,12 @@ def with_mass_at_most_one(pld: LossDistribution) -> LossDistribution:
 
 
 def lower_polygon(pld: LossDistribution) -> Polygon:
-    """q_min from e = 0 to 1: the outcomes of highest loss first."""
+    """Lower edge q_min of the testing region as a polygon.
+
+    From e = 0 to 1: the outcomes of highest loss first.
+    """
     above_p, above_q = pld.from_above
-    pld = _thinned(pld, _log_odds(pld.infinity + above_p[:-1]) + _log_odds(above_q[:-1]), 2 * STEP_X)
+    pld = _spread_on_cells(pld, _log_odds(pld.infinity + above_p[:-1]) + _log_odds(above_q[:-1]), 2 * STEP_X)
     above_p, above_q = pld.from_above
     e, other = pld.infinity + above_p[::-1], above_q[::-1]
     if pld.infinity > 0:
@@ -92,10 +103,13 @@ def lower_polygon(pld: LossDistribution) -> Polygon:
 
 
 def upper_polygon(pld: LossDistribution, stop_probability: float) -> Polygon:
-    """q_max(r) = 1 − q_min(1 − r) from r = 0 to 1: the outcomes of lowest loss first."""
+    """Upper edge q_max of the testing region as a polygon.
+
+    q_max(r) = 1 − q_min(1 − r) from r = 0 to 1: the outcomes of lowest loss first.
+    """
     p = stop_probability
     below = [np.maximum(1.0 - above[:-1], 0.0) for above in (pld.infinity + pld.from_above[0], pld.from_above[1])]
-    pld = _thinned(pld, np.sum([np.log(p + (1 - p) * mass) for mass in below], axis=0), _step_y(p))
+    pld = _spread_on_cells(pld, np.sum([np.log(p + (1 - p) * mass) for mass in below], axis=0), _cell_width(p))
     above_p, above_q = pld.from_above
     # the differences cancel near r = 0: what they may be wrong is taken from r and given to q_max
     r = np.clip(1.0 - (pld.infinity + above_p) * (1.0 + ROUNDING), 0.0, 1.0)
@@ -103,15 +117,19 @@ def upper_polygon(pld: LossDistribution, stop_probability: float) -> Polygon:
     return Polygon(np.append(r, 1.0), np.append(other, 1.0))
 
 
-def _step_y(stop_probability: float) -> float:
+def _cell_width(stop_probability: float) -> float:
+    """Relative width of the cells of y'."""
     return max(STEP_Y, float(-np.log(stop_probability)) / MOST_Y)
 
 
 # --- cells --------------------------------------------------------------------------------------------------------
 
 
-def _refined(edge: Polygon, place: Array, step: float) -> Polygon:
-    """Corners added: the positive coordinate ``place`` grows by at most a factor e^step from each to the next."""
+def _with_corners_added(edge: Polygon, place: Array, step: float) -> Polygon:
+    """Polygon with corners added, so that its cells are narrow.
+
+    The positive coordinate ``place`` grows by at most a factor e^step from each to the next.
+    """
     cuts = np.ceil(np.diff(np.log(place)) / step).astype(int)
     here, there = [edge.here], [edge.there]
     for k in np.flatnonzero(cuts > 1):
@@ -123,8 +141,10 @@ def _refined(edge: Polygon, place: Array, step: float) -> Polygon:
     return Polygon(np.concatenate(here)[order], np.sort(np.concatenate(there)))
 
 
-def _distinguishing_event(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
-    """x and x' at the corners of the cells of e, and the share by which A has to be raised there.
+def _cells_of_event(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
+    """Cells of the event that tells neighbours apart.
+
+    x and x' at the corners of the cells of e, and the share by which A has to be raised there.
 
     On a cell x' is linear in x; A = x/(x + y) is concave, above its chord by at most (width/x)²/16 of itself, and B is
     concave and above its chord. In the first cell, where x and x' begin at 0, A ≤ x/y and B ≥ x'/(x'_1 + y') instead.
@@ -135,32 +155,37 @@ def _distinguishing_event(low: Polygon, p: float, stop: int) -> tuple[Array, Arr
         x, other = x[kept], other[kept]
         first = min(SMALLEST * p, 0.5 * float(x[0]))
         x, other = np.append(first, x), np.append(first * (other[0] / x[0]), other)
-    fine = _refined(Polygon(x, other), x, STEP_X)
+    fine = _with_corners_added(Polygon(x, other), x, STEP_X)
     raised = np.append((np.diff(fine.here) / fine.here[:-1]) ** 2 / 16, 0.0)
     return fine.here, fine.there, np.maximum(raised, np.append(first / p, raised[:-1]))
 
 
-def _other_releases(high: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
-    """y and y' at the corners of the cells of r, and the share by which B has to be lowered there.
+def _cells_of_other_releases(high: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
+    """Cells of all other releases.
+
+    y and y' at the corners of the cells of r, and the share by which B has to be lowered there.
 
     On a cell y' is linear in y; A is convex in y and below its chord, B = x'/(x' + y') is convex, below its chord by at
     most width²·(x' + y'_right)/(4·(x' + y'_left)³) of itself, which falls with x' ≥ p·stop.
     """
     y, other = p * (1 - stop) + (1 - p) * high.here, p * (1 - stop) + (1 - p) * high.there
-    fine = _refined(Polygon(y, other), p * stop + other, _step_y(p))
+    fine = _with_corners_added(Polygon(y, other), p * stop + other, _cell_width(p))
     left, right = p * stop + fine.there[:-1], p * stop + fine.there[1:]
     lowered = np.append((right - left) ** 2 * right / (4 * left**3), 0.0)
     return fine.here, fine.there, np.minimum(np.maximum(lowered, np.append(0.0, lowered[:-1])), 1.0)
 
 
 def release_lines(pld: LossDistribution, stop_probability: float) -> AffineLines:
-    """Lines A − c·B of which the largest bounds the supremum of Theorem 3 for every c ≥ 1, in one direction."""
+    """Lines A − c·B above the supremum of Theorem 3, one direction.
+
+    For every c ≥ 1.
+    """
     p, heights, falls = stop_probability, [], []
     pld = with_mass_at_most_one(pld)
     low, high = lower_polygon(pld), upper_polygon(pld, p)
     for stop in (0, 1):
-        x, x_other, raised = (side[:, None] for side in _distinguishing_event(low, p, stop))
-        y, y_other, lowered = _other_releases(high, p, stop)
+        x, x_other, raised = (side[:, None] for side in _cells_of_event(low, p, stop))
+        y, y_other, lowered = _cells_of_other_releases(high, p, stop)
         height = np.minimum(x / (x + y) * (1.0 + raised) * (1.0 + SLACK), 1.0)
         fall = x_other / (x_other + y_other) * (1.0 - lowered) * (1.0 - SLACK)
         told = height > fall  # all other lines are below 0 from c = 1 on
@@ -170,7 +195,10 @@ def release_lines(pld: LossDistribution, stop_probability: float) -> AffineLines
 
 
 def release_curve(pld: LossDistribution, stop_probability: float) -> LossDistribution:
-    """A loss distribution whose curve is the bound of Theorem 3 for every ε ≥ 0, in one direction."""
+    """Loss distribution of a threshold search, by Theorem 3.
+
+    Its curve is the bound for every ε ≥ 0, in one direction.
+    """
     lines = release_lines(pld, stop_probability)
     if lines.height.size == 0:
         return LossDistribution(np.array([0.0]), np.array([0.0]))
@@ -185,7 +213,10 @@ def release_curve(pld: LossDistribution, stop_probability: float) -> LossDistrib
 
 
 def until_above_pure(epsilon: float, stop_probability: float) -> float:
-    """ε + log( (e^ε + p)/(1 + p·e^ε) ), the exact maximal loss for an ε-DP run: less than 2ε. Rounded up."""
+    """Largest loss of a threshold search over pure runs, rounded up.
+
+    ε + log( (e^ε + p)/(1 + p·e^ε) ), exact: less than 2ε.
+    """
     inverse = np.exp(-epsilon)
     grown = epsilon + np.log1p((1.0 - stop_probability) * -np.expm1(-epsilon) / (inverse + stop_probability))
     return float(min(grown * (1.0 + 4e-15), 2.0 * epsilon))
@@ -193,7 +224,7 @@ def until_above_pure(epsilon: float, stop_probability: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class _RunsUntilAbove(Guarantee):
-    """Runs until a score reaches the threshold, or a coin ends the search."""
+    """Base class of guarantees of runs until a threshold is reached."""
 
     one_run: Guarantee
     stop_probability: float
@@ -205,7 +236,7 @@ class _RunsUntilAbove(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class TheoremThree(_RunsUntilAbove):
-    """The guarantee of Theorem 3 alone."""
+    """Guarantee of a threshold search by Theorem 3 alone."""
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -218,7 +249,7 @@ class TheoremThree(_RunsUntilAbove):
 
     def _profile(self, epsilon: Array) -> Array:
         values = np.max([pld.delta_at(epsilon) for pld in self._curves], axis=0)
-        return self._none_beyond(epsilon, values)
+        return self._zero_beyond_largest_loss(epsilon, values)
 
     def _pair(self) -> DominatingPair:
         bends = np.concatenate([pld.losses for pld in self._curves])
@@ -228,7 +259,9 @@ class TheoremThree(_RunsUntilAbove):
 
 @dataclass(frozen=True, kw_only=True)
 class UntilAbove(SmallestOf, _RunsUntilAbove):
-    """The first run above a threshold: at each ε the smallest of Theorem 3 and the published bound.
+    """Guarantee of releasing the first run above a threshold.
+
+    At each ε the smallest of Theorem 3 and the published bound.
 
     Parameters
     ----------
@@ -281,4 +314,4 @@ def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guar
     """
     one_run = as_guarantee(one_run, "one_run")
     search = UntilAbove(one_run=one_run, stop_probability=stop_probability, neighboring=one_run.neighboring)
-    return one_run if isinstance(one_run, NonPrivate) else shared(search)
+    return one_run if isinstance(one_run, NonPrivate) else interned(search)

@@ -35,7 +35,7 @@ ATOMS = 20
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """The answer to "is it (ε, δ)-DP?", which compares and prints as its word.
+    """Answer to "is the search (ε, δ)-DP?", which prints as its word.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def verify(one_run: Guarantee | Statement, count: CountDistribution | float, eps
         floor = open_failure(one_run, distribution)
     else:
         enough = 0.0 if certified <= delta else delta / (1.0 - MARGIN)
-        floor = largest_delta(_refuting(one_run), distribution, epsilon, enough)
+        floor = largest_delta(_known_mechanisms(one_run), distribution, epsilon, enough)
     floor *= 1.0 - MARGIN
     if floor > certified + ROUNDED:
         raise PrivacyError(
@@ -144,26 +144,35 @@ def verify(one_run: Guarantee | Statement, count: CountDistribution | float, eps
 EXACT = (GaussianDP, ZCDP, PureDP, ApproxDP, NonPrivate)
 
 
-def _refuting(one_run: Guarantee) -> list[Tails]:
-    """Mechanisms known to have this guarantee, with both orders of the neighbours; empty if none is known."""
+def _known_mechanisms(one_run: Guarantee) -> list[Tails]:
+    """Mechanisms known to have a guarantee, in both directions.
+
+    Empty if none is known.
+    """
     if type(one_run) in EXACT:
         return worst_tails(one_run)
     if type(one_run) is DPSGD:
-        return _of_dpsgd(one_run)
+        return _mechanisms_of_dpsgd(one_run)
     if type(one_run) is ProfileDP and one_run.given_pair is not None:  # the pair of a function lies above it
-        return _of_pair(one_run.given_pair)
+        return _mechanisms_of_pair(one_run.given_pair)
     return []
 
 
-def _of_pair(pair: DominatingPair) -> list[Tails]:
-    """Both directions of a pair as mechanisms, where the reversed curve is covered by the other direction."""
+def _mechanisms_of_pair(pair: DominatingPair) -> list[Tails]:
+    """Mechanisms of both directions of a dominating pair.
+
+    Where the reversed curve is covered by the other direction.
+    """
     both = ((pair.removed, pair.added), (pair.added, pair.removed))
     found = [(probabilities(pld), reverse) for pld, reverse in both]
-    return [cuts(outcomes) for outcomes, reverse in found if _covered(outcomes, reverse)]
+    return [cuts(outcomes) for outcomes, reverse in found if _is_covered(outcomes, reverse)]
 
 
-def _covered(outcomes: Outcomes, stated: LossDistribution) -> bool:
-    """Return whether the curve of Q against P is at most ``stated``; both are linear in e^ε between their kinks."""
+def _is_covered(outcomes: Outcomes, stated: LossDistribution) -> bool:
+    """Return whether the curve of Q against P is at most a stated one.
+
+    Both are linear in e^ε between their kinks.
+    """
     p, q, _ = outcomes
     with np.errstate(divide="ignore", invalid="ignore"):
         own = np.log(q / p)
@@ -172,23 +181,26 @@ def _covered(outcomes: Outcomes, stated: LossDistribution) -> bool:
     return bool(np.all(curve <= stated.delta_at(kinks) + 1e-12))
 
 
-def _of_dpsgd(one_run: DPSGD) -> list[Tails]:
-    """Noisy sums rounded to numbered cells, the numbers added up over all steps.
+def _mechanisms_of_dpsgd(one_run: DPSGD) -> list[Tails]:
+    """Mechanisms that DP-SGD has: sums rounded to cells, added up.
 
     Rounding and adding are post-processing, so the result has the guarantee. Its two distributions are exact, up to the
     error of the transform.
     """
     if one_run.steps == 0:
         return [gaussian_tails(0.0)]
-    p, q = _one_step(one_run.noise_multiplier, one_run.sample_rate, one_run.neighboring == "replace_one")
-    (removed, e), (added, f) = (_added_up(masses, int(one_run.steps)) for masses in (p, q))
-    order = _by_ratio(removed, added)
+    p, q = _dpsgd_step_cells(one_run.noise_multiplier, one_run.sample_rate, one_run.neighboring == "replace_one")
+    (removed, e), (added, f) = (_self_convolved(masses, int(one_run.steps)) for masses in (p, q))
+    order = _order_by_ratio(removed, added)
     removed, added = removed[order], added[order]
     return [cuts(Outcomes(removed, added, e + f)), cuts(Outcomes(added[::-1], removed[::-1], e + f))]
 
 
-def _one_step(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:
-    """Probabilities of numbered cells of one noisy sum, with and without the record (or with one and the other)."""
+def _dpsgd_step_cells(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:
+    """Probabilities of the cells of one noisy DP-SGD sum.
+
+    With and without the record (or with one and the other).
+    """
     edges = np.linspace(-1.0 - 14.0 * noise, 1.0 + 14.0 * noise, 40001)
     inner = edges[1:-1]  # the first and the last cell reach to infinity
     alone, moved, back = (
@@ -204,16 +216,22 @@ def _one_step(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:
     return np.asarray(np.bincount(numbers, p), dtype=float), np.asarray(np.bincount(numbers, q), dtype=float)
 
 
-def _added_up(masses: Array, steps: int) -> tuple[Array, float]:
-    """Distribution of the sum of ``steps`` numbers, modulo a large number, and the error of its sums."""
+def _self_convolved(masses: Array, steps: int) -> tuple[Array, float]:
+    """Distribution of the sum of ``steps`` cell numbers, and its error.
+
+    Modulo a large number.
+    """
     size = fft.next_fast_len(2 * masses.size + int(48 * ATOMS * np.sqrt(steps)), real=True)
     total = np.maximum(fft.irfft(fft.rfft(masses, size) ** steps, size), 0.0)
     error = 8 * np.finfo(float).eps * (steps + np.log2(size)) * float(np.sqrt(size * (total @ total)))
     return total, error
 
 
-def _by_ratio(p: Array, q: Array) -> npt.NDArray[np.intp]:
-    """Order of outcomes by rising p/q; masses at the rounding level go to the middle. Any order is valid."""
+def _order_by_ratio(p: Array, q: Array) -> npt.NDArray[np.intp]:
+    """Order of outcomes by rising likelihood ratio.
+
+    Masses at the rounding level go to the middle. Any order is valid.
+    """
     told = p + q > 1e-15 * max(float(p.max()), float(q.max()))
     ratio = np.zeros_like(p)
     ratio[told] = np.log(np.maximum(p[told], 1e-300)) - np.log(np.maximum(q[told], 1e-300))

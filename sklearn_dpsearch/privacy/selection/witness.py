@@ -30,7 +30,7 @@ from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarante
 from ..guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
 from ..guarantees.single_mechanisms import ZCDP, ApproxDP, GaussianDP, NonPrivate, RenyiDP
 from ..numerics.arithmetic import safe_exp
-from ..numerics.bisection import bracket, geometric, narrowed, within
+from ..numerics.bisection import bracket, geometric, narrow, within
 from ..numerics.loss_distribution import LossDistribution
 
 #: δ below which a numerical pair may have fewer digits than a Rényi curve.
@@ -46,7 +46,10 @@ NEAR = (-5, -1, 0, 1, 5)
 
 
 class Outcomes(NamedTuple):
-    """P- and P'-masses of outcomes by rising likelihood ratio, and the largest error of their sums."""
+    """Outcomes of a mechanism by rising likelihood ratio: P- and P'-masses.
+
+    And the largest error of their sums.
+    """
 
     p: Array
     q: Array
@@ -54,7 +57,10 @@ class Outcomes(NamedTuple):
 
 
 class Tails(NamedTuple):
-    """P'-probability of the outcomes of lowest and of highest likelihood ratio with a given P-probability."""
+    """Tails of a mechanism's outcomes, as functions of P-probability.
+
+    P'-probability of the outcomes of lowest and of highest likelihood ratio with a given P-probability.
+    """
 
     lowest: Callable[[Array], Array]
     highest: Callable[[Array], Array]
@@ -62,7 +68,9 @@ class Tails(NamedTuple):
 
 
 def witness(one_run: Guarantee | Statement, count: CountDistribution | float, epsilon: float) -> float:
-    """δ at ε of the search over a concrete mechanism with this guarantee: a lower bound for every valid accountant.
+    """δ at ε of the search over a concrete mechanism: a lower bound.
+
+    No valid accountant reports less for this guarantee.
 
     Parameters
     ----------
@@ -91,13 +99,16 @@ def witness(one_run: Guarantee | Statement, count: CountDistribution | float, ep
     if epsilon > LARGEST_EPSILON:
         return open_failure(one_run, distribution)
     found = largest_delta(worst_tails(one_run), distribution, epsilon)
-    return found if found > _least_told(one_run, distribution) else 0.0
+    return found if found > _smallest_reliable_delta(one_run, distribution) else 0.0
 
 
 def largest_delta(
     mechanisms: list[Tails], distribution: CountDistribution, epsilon: float, enough: float = np.inf
 ) -> float:
-    """δ of the best order of any of these; many groups, which take longer, are tried if three are not enough."""
+    """Largest δ of the search over any of several mechanisms.
+
+    Many groups, which take longer, are tried if three are not enough.
+    """
     three = max((largest_gain(tails, distribution, epsilon) for tails in mechanisms), default=0.0)
     if three > enough:
         return three
@@ -128,7 +139,7 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountDistribution | f
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     if open_failure(one_run, distribution) > delta:
         return np.inf
-    all_tails, delta = worst_tails(one_run), max(delta, _least_told(one_run, distribution))
+    all_tails, delta = worst_tails(one_run), max(delta, _smallest_reliable_delta(one_run, distribution))
     three = _largest_epsilon(
         lambda at: max(largest_gain(tails, distribution, at) for tails in all_tails), delta, 1.0, 2.0, 1e-7
     )
@@ -141,7 +152,7 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountDistribution | f
 
 
 def _largest_epsilon(gain: Callable[[float], float], delta: float, start: float, rising: float, close: float) -> float:
-    """The largest ε found with gain(ε) > δ: 0 if there is none."""
+    """Largest ε at which a gain exceeds δ; 0 if none."""
 
     def kept(epsilon: float) -> bool:
         return gain(epsilon) <= delta
@@ -149,24 +160,30 @@ def _largest_epsilon(gain: Callable[[float], float], delta: float, start: float,
     turn = bracket(kept, start, falling=(0.0,), rising=geometric(start, rising, LARGEST_EPSILON))
     if turn.holds is None:
         return LARGEST_EPSILON
-    return narrowed(kept, turn, within(close, absolute=1e-12)).fails or 0.0
+    return narrow(kept, turn, within(close, absolute=1e-12)).fails or 0.0
 
 
 def open_failure(one_run: Guarantee, distribution: CountDistribution) -> float:
-    """The gain at every ε, from outcomes known to be impossible on one side."""
+    """Certified δ at every ε, from outcomes impossible on one side."""
     share = one_run.delta if isinstance(one_run, ApproxDP) else float(isinstance(one_run, NonPrivate))
     return float(pgf_increase(distribution, np.zeros(1), np.array([share]))[0][0])
 
 
-def _least_told(one_run: Guarantee, distribution: CountDistribution) -> float:
-    """δ down to which a pair is sure to have all the digits that its guarantee has by other ways, such as Rényi's."""
+def _smallest_reliable_delta(one_run: Guarantee, distribution: CountDistribution) -> float:
+    """Smallest δ at which a pair has all digits of its guarantee.
+
+    Other ways, such as Rényi's, may have more below.
+    """
     if isinstance(one_run, (GaussianDP, ZCDP, NonPrivate, *WITH_EPSILON)):
         return 0.0
     return FAR * max(distribution.mean, 1.0)
 
 
 def worst_tails(one_run: Guarantee) -> list[Tails]:
-    """The worst mechanism of a guarantee, or the accountant's own pair, in both orders of the neighbours."""
+    """Tails of the worst mechanism with a guarantee, both directions.
+
+    Or of the accountant's own pair.
+    """
     if isinstance(one_run, RenyiDP):
         raise PrivacyError(
             "No worst mechanism of a Rényi curve at finitely many orders is known. Use a guarantee with one."
@@ -179,19 +196,26 @@ def worst_tails(one_run: Guarantee) -> list[Tails]:
 
 
 def gaussian_tails(mu: float) -> Tails:
+    """Tails of the Gaussian mechanism."""
     return Tails(
-        lambda p: special.ndtr(special.ndtri(p) + mu), lambda p: special.ndtr(special.ndtri(p) - mu), _cells(mu)
+        lambda p: special.ndtr(special.ndtri(p) + mu), lambda p: special.ndtr(special.ndtri(p) - mu), _normal_cells(mu)
     )
 
 
-def _cells(mu: float) -> Outcomes:
-    """N(μ, 1) and N(0, 1) with values rounded to cells, which is post-processing."""
+def _normal_cells(mu: float) -> Outcomes:
+    """Outcomes of the Gaussian mechanism, rounded to cells.
+
+    N(μ, 1) and N(0, 1); rounding is post-processing.
+    """
     edges = np.linspace(-8.5, 8.5 + mu, 6001)
-    return Outcomes(_steps(edges - mu), _steps(edges))
+    return Outcomes(_normal_probabilities(edges - mu), _normal_probabilities(edges))
 
 
-def _steps(edges: Array) -> Array:
-    """Φ between neighbouring edges, from the side on which no digits cancel; the outer cells reach to infinity."""
+def _normal_probabilities(edges: Array) -> Array:
+    """Normal probabilities between neighbouring edges, with all digits.
+
+    From the side on which none cancel; the outer cells reach to infinity.
+    """
     below, above = special.ndtr(edges), special.ndtr(-edges)
     below[0] = above[-1] = 0.0
     below[-1] = above[0] = 1.0
@@ -199,7 +223,9 @@ def _steps(edges: Array) -> Array:
 
 
 def probabilities(pld: LossDistribution) -> Outcomes:
-    """Outcomes by rising likelihood ratio, with totals of 1, whose curve is max(1 − c, H_c ÷ total): nowhere above H_c.
+    """Outcomes of a loss distribution, normalized to probabilities.
+
+    By rising likelihood ratio, with totals of 1; the curve is max(1 − c, H_c ÷ total): nowhere above H_c.
 
     Masses that were rounded up may have totals above 1. All masses are divided by the total of the P-masses. If the
     Q-masses still exceed 1, the outcomes of lowest ratio are merged into one with the remaining mass.
@@ -217,7 +243,9 @@ def probabilities(pld: LossDistribution) -> Outcomes:
 
 
 def cuts(outcomes: Outcomes) -> Tails:
-    """Cuts through discrete outcomes; a cut may split an atom, as the score may toss a coin.
+    """Tails of discrete outcomes, by cuts that may split an atom.
+
+    The score may toss a coin.
 
     Sums of masses may be wrong by the outcomes' ``error``, which counts against the cut.
     """
@@ -232,29 +260,31 @@ def cuts(outcomes: Outcomes) -> Tails:
 
 
 def largest_gain(tails: Tails, distribution: CountDistribution, epsilon: float) -> float:
-    """Best pair of cuts: a coarse grid of both, then finer ones around the best."""
+    """Largest certified δ by the best pair of cuts.
+
+    A coarse grid of both, then finer ones around the best.
+    """
     low = high = (-40.0, 0.0)  # log-probabilities of C and of S
     best = 0.0
     for _ in range(7):
         c, s = np.exp(np.linspace(*low, 81)), np.exp(np.linspace(*high, 81))
-        values = _gain(tails, distribution, epsilon, c[:, None], s[None, :])
+        values = _cuts_gain(tails, distribution, epsilon, c[:, None], s[None, :])
         i, j = np.unravel_index(int(np.argmax(values)), values.shape)
         best = max(best, float(values[i, j]))
-        low, high = _around(low, int(i)), _around(high, int(j))
-    return max(
-        best,
-        float(_gain(tails, distribution, epsilon, np.zeros((1, 1)), np.exp(np.linspace(-40, 0, 4001))[None, :]).max()),
-    )
+        low, high = _interval_around(low, int(i)), _interval_around(high, int(j))
+    none, s = np.zeros((1, 1)), np.exp(np.linspace(-40, 0, 4001))[None, :]
+    return max(best, float(_cuts_gain(tails, distribution, epsilon, none, s).max()))
 
 
-def _around(interval: tuple[float, float], index: int) -> tuple[float, float]:
+def _interval_around(interval: tuple[float, float], index: int) -> tuple[float, float]:
+    """Smaller interval around the best of a grid."""
     step = (interval[1] - interval[0]) / 80
     middle = interval[0] + index * step
     return middle - 3 * step, min(middle + 3 * step, 0.0)
 
 
-def _gain(tails: Tails, distribution: CountDistribution, epsilon: float, c: Array, s: Array) -> Array:
-    """A(S) − e^ε·A'(S), rounded down."""
+def _cuts_gain(tails: Tails, distribution: CountDistribution, epsilon: float, c: Array, s: Array) -> Array:
+    """Certified δ of pairs of cuts, A(S) − e^ε·A'(S), rounded down."""
     c_other, s_other = tails.lowest(c), tails.highest(s)
     inside = (c + s <= 1.0) & (c_other + s_other <= 1.0)
     ours, _ = pgf_increase(distribution, c, s)
@@ -266,7 +296,9 @@ def _gain(tails: Tails, distribution: CountDistribution, epsilon: float, c: Arra
 
 
 def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> tuple[Array, Array]:
-    """Bounds on f(1 − top) − f(1 − top − width), from below and from above.
+    """Bounds on an increase of the generating function of K.
+
+    f(1 − top) − f(1 − top − width), from below and from above.
 
     The difference of values cancels for small widths. f is convex: slope times width at either end bounds its rise.
     """
@@ -278,8 +310,11 @@ def pgf_increase(distribution: CountDistribution, top: Array, width: Array) -> t
     return np.maximum(rises - 4e-15, least * (1 - 1e-12)), above
 
 
-def groups(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcomes:
-    """Outcomes in few groups, narrow where a search with ``mean`` runs on average looks. Atoms may be split."""
+def group_outcomes(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcomes:
+    """Outcomes merged into few groups, narrow where it matters.
+
+    Where a search with ``mean`` runs on average looks. Atoms may be split.
+    """
     p, q = outcomes.p, outcomes.q
     places = np.arange(p.size + 1.0)
     below_p, below_q = np.append(0.0, np.cumsum(p)), np.append(0.0, np.cumsum(q))
@@ -287,34 +322,44 @@ def groups(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcomes:
     narrow = 1e-2 / mean
     ends = np.append(np.geomspace(1e-10, narrow, cuts // 2), np.geomspace(narrow, 0.5, cuts))
     even = np.linspace(0.0, 1.0, cuts // 2)
-    at = np.concatenate([_places(ends, below_p), p.size - _places(ends, above_p[::-1]), _places(even, below_p)])
-    at = np.unique(np.append(at, _places(np.append(ends, even), below_q)))
+    at = np.concatenate(
+        [_positions(ends, below_p), p.size - _positions(ends, above_p[::-1]), _positions(even, below_p)]
+    )
+    at = np.unique(np.append(at, _positions(np.append(ends, even), below_q)))
     above_q = np.append(np.cumsum(q[::-1])[::-1], 0.0)
     ours, theirs = (
-        _between(np.interp(at, places, below), np.interp(at, places, above))
+        _masses_between(np.interp(at, places, below), np.interp(at, places, above))
         for below, above in ((below_p, above_p), (below_q, above_q))
     )
     kept = ours + theirs > 1e-15
     return Outcomes(ours[kept], theirs[kept], outcomes.error)
 
 
-def _places(shares: Array, cumulative: Array) -> Array:
-    """Positions at which a cumulative mass reaches each share, in outcomes and parts of an outcome."""
+def _positions(shares: Array, cumulative: Array) -> Array:
+    """Positions at which a cumulative mass reaches each share.
+
+    In outcomes and parts of an outcome.
+    """
     grown = np.append(True, np.diff(cumulative) > 0)
     return np.asarray(np.interp(shares, cumulative[grown], np.flatnonzero(grown).astype(float)))
 
 
-def _between(below: Array, above: Array) -> Array:
-    """Masses between neighbouring cuts, from the side on which no digits cancel."""
+def _masses_between(below: Array, above: Array) -> Array:
+    """Masses between neighbouring cuts, with all digits.
+
+    From the side on which no digits cancel.
+    """
     return np.asarray(np.maximum(np.where(below[1:] < 0.5, np.diff(below), -np.diff(above)), 0.0))
 
 
 def best_order(few: Outcomes, counting: int, distribution: CountDistribution, epsilon: float) -> float:
-    """The largest Σ A(S) − e^ε·A'(S) over all mixtures of the two sequences; groups from ``counting`` on count.
+    """Largest certified δ of any order that mixes two sequences of groups.
+
+    Σ A(S) − e^ε·A'(S); groups from ``counting`` on count.
 
     gain[i, j] is the gain of the j-th counting group with i other groups below it. Rounded down.
     """
-    gain = np.maximum(_gains(few, counting, distribution, epsilon), 0.0)
+    gain = np.maximum(_gains_of_groups(few, counting, distribution, epsilon), 0.0)
     placed = np.concatenate([np.zeros((counting + 1, 1)), np.cumsum(gain, axis=1)], axis=1)
     best = placed[-1, -1] - placed[-1]
     for row in placed[-2::-1]:  # from j on: place some that count at this i, then go on
@@ -322,8 +367,9 @@ def best_order(few: Outcomes, counting: int, distribution: CountDistribution, ep
     return float(best[0] * (1.0 - 1e-12))
 
 
-def _gains(few: Outcomes, counting: int, distribution: CountDistribution, epsilon: float) -> Array:
-    top_p, top_q = (_above(side, counting) for side in (few.p, few.q))
+def _gains_of_groups(few: Outcomes, counting: int, distribution: CountDistribution, epsilon: float) -> Array:
+    """Gain of each counting group, by the groups below it."""
+    top_p, top_q = (_mass_above(side, counting) for side in (few.p, few.q))
     error = few.error
     ours = np.maximum(few.p[counting:] - error, 0.0)
     theirs = few.q[counting:] + error
@@ -332,23 +378,32 @@ def _gains(few: Outcomes, counting: int, distribution: CountDistribution, epsilo
     return np.asarray(least - np.exp(epsilon) * most)
 
 
-def _above(side: Array, counting: int) -> Array:
-    """Mass that scores above: of groups that do not count if i of them are below, and of counting groups after j."""
+def _mass_above(side: Array, counting: int) -> Array:
+    """Mass that scores above each counting group.
+
+    Of groups that do not count if i of them are below, and of counting groups after j.
+    """
     others = np.append(np.cumsum(side[:counting])[::-1], 0.0)
     later = np.append(np.cumsum(side[counting:][::-1])[::-1], 0.0)[1:]
     return np.asarray(others[:, None] + later)
 
 
 class ManyGroups:
-    """The best order found at each ε, for one mechanism and distribution of K."""
+    """Search for the best order of many groups of outcomes.
+
+    At each ε, for one mechanism and distribution of K.
+    """
 
     def __init__(self, outcomes: Outcomes, distribution: CountDistribution) -> None:
         self.distribution, self.coarse = distribution, outcomes.p.size <= FEW
-        self.few = groups(outcomes, max(distribution.mean, 1.0), 2 * CUTS if self.coarse else CUTS)
+        self.few = group_outcomes(outcomes, max(distribution.mean, 1.0), 2 * CUTS if self.coarse else CUTS)
         self.counting: int | None = None
 
     def gain(self, epsilon: float) -> float:
-        """The best of a few cuts between counting and other groups, tried from coarse to fine."""
+        """Largest certified δ over cuts between counting and other groups.
+
+        Tried from coarse to fine.
+        """
         number = self.few.p.size
         step = max(number // 20, 1)
         tried = {cut: self._gain(cut, epsilon) for cut in range(1, number, step)}
@@ -363,7 +418,7 @@ class ManyGroups:
         return tried[self.counting]
 
     def gain_near(self, epsilon: float) -> float:
-        """The best over the cuts around the last one that gained something."""
+        """Largest certified δ over cuts near the last good one."""
         if self.coarse or self.counting is None:
             return self.gain(epsilon)
         cuts = [self.counting + step for step in NEAR if 0 < self.counting + step < self.few.p.size]
@@ -374,4 +429,5 @@ class ManyGroups:
         return tried[best]
 
     def _gain(self, counting: int, epsilon: float) -> float:
+        """Largest certified δ for one cut."""
         return best_order(self.few, counting, self.distribution, epsilon)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,40 +23,59 @@ EXACT = Context(prec=700)
 
 
 def up(value: float, digits: int = 3) -> str:
-    """A bound with ``digits`` decimals: read as a float it is at least ``value``."""
+    """Text of a number with some decimals, rounded up.
+
+    Read as a float it is at least ``value``.
+    """
     if not math.isfinite(value):
         return "infinity"
     return format(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT), "f")
 
 
 def hundredths_up(probability: float) -> str:
-    """A probability times 100 with two decimals, rounded up, at most 100."""
+    """Text of a probability in hundredths, rounded up.
+
+    Two decimals, at most 100.
+    """
     exact = min(Decimal(repr(float(probability))).scaleb(2), Decimal(100))
     return format(exact.quantize(Decimal("0.01"), ROUND_CEILING, EXACT), "f")
 
 
 def percent_up(probability: float) -> str:
-    """A probability in per cent with two decimals, rounded up, at most 100."""
+    """Text of a probability in per cent, rounded up.
+
+    Two decimals, at most 100.
+    """
     return f"{hundredths_up(probability)} %"
 
 
 def short_up(value: float, digits: int = 6) -> str:
-    """A small probability as it was given; with more digits than these, rounded up."""
-    return _short(value, digits, ROUND_CEILING)
+    """Text of a number in few digits, rounded up.
+
+    A number with no more digits stays as it was given.
+    """
+    return _rounded_short(value, digits, ROUND_CEILING)
 
 
 def short_down(value: float, digits: int = 6) -> str:
-    """A number with at most these digits, rounded down."""
-    return _short(value, digits, ROUND_FLOOR)
+    """Text of a number in few digits, rounded down."""
+    return _rounded_short(value, digits, ROUND_FLOOR)
 
 
-def _short(value: float, digits: int, rounding: str) -> str:
+def _rounded_short(value: float, digits: int, rounding: str) -> str:
+    """Text of a number in few digits, rounded in one direction."""
     return f"{float(Context(prec=digits, rounding=rounding).plus(Decimal(repr(float(value))))):.{digits}g}"
 
 
-def plain(value: float) -> float | None:
-    """A number for JSON, which has no infinity: None in its place."""
+def json_number(value: float) -> float | None:
+    """Number for JSON; None for infinity, which it lacks."""
     return float(value) if math.isfinite(value) else None
+
+
+@cache
+def template(name: str) -> str:
+    """Text of the template file of this name, which lies beside this one."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 #: Libraries whose versions a statement names, where they are installed.
@@ -79,7 +99,7 @@ def versions() -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """Public facts of a release. All are known before the data.
+    """Public facts of a release, all known before the data.
 
     Parameters
     ----------
@@ -117,13 +137,13 @@ class Release:
     target: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, ready for JSON."""
+        """Convert the release to plain values, ready for JSON."""
         lists = {"attributes": list(self.attributes), "columns": list(self.columns)}
         return {**asdict(self), **lists, "versions": dict(self.versions)}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Release:
-        """The release of which ``to_dict`` made this dictionary."""
+        """Rebuild a release from the dictionary of ``to_dict``."""
         lists = {name: tuple(found.get(name, ())) for name in ("attributes", "columns")}
         return cls(**{**found, **lists, "versions": tuple(found["versions"].items())})
 
@@ -134,7 +154,10 @@ FACTS = ("field", "stated")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """Largest true positive rates of any attack, at false positive rates that rise from 0 to 1."""
+    """Curve of the largest true positive rates of any attack.
+
+    At false positive rates that rise from 0 to 1.
+    """
 
     false_positive_rates: Array
     true_positive_rates: Array
@@ -152,7 +175,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """One heading and its content, cleaned.
+    """Section of a statement: heading, sentences, table and picture, cleaned.
 
     Parameters
     ----------
@@ -184,7 +207,10 @@ class Section:
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """A whole statement: its title, its date (as in 2026-01-31), its sections, and its numbers, rounded up."""
+    """Content of a whole statement, common to all forms.
+
+    Its title, its date (as in 2026-01-31), its sections, and its numbers, rounded up.
+    """
 
     title: str
     date: str
@@ -195,6 +221,9 @@ class Content:
 
 
 def clean(text: object) -> str:
-    """Untrusted text on one line, without control characters or changes of the reading direction."""
+    """Untrusted text on one line, without control characters.
+
+    Nor changes of the reading direction.
+    """
     words = " ".join(str(text).split())
     return "".join(one if one.isprintable() else "�" for one in words)

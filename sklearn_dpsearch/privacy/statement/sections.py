@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date as Date
 from typing import Any, TypeAlias
 
@@ -11,12 +11,10 @@ from ..._site import SITE
 from ...errors import did_you_mean
 from ..guarantees.base import Guarantee, SmallestOf
 from ..guarantees.neighboring_relations import OfGroup, as_replace_one
-from ..statement import words
 from .content import (
     FACTS,
     Content,
     Curve,
-    Release,
     Section,
     clean,
     hundredths_up,
@@ -26,6 +24,7 @@ from .content import (
     up,
     versions,
 )
+from .words import SENTENCES, in_words
 
 #: Unit of statements about all records of a person.
 PERSON = "person"
@@ -57,237 +56,237 @@ WITHOUT_A_CHOICE = {
 Stated: TypeAlias = Any
 
 
-def searches(guarantee: Guarantee) -> list[SmallestOf]:
-    """The searches inside a guarantee, which have several bounds."""
+def searches_inside(guarantee: Guarantee) -> list[SmallestOf]:
+    """Searches inside a guarantee, which have several bounds."""
     if isinstance(guarantee, SmallestOf):
         return [guarantee]
     if isinstance(guarantee, OfGroup):
-        return searches(guarantee.one_record)
-    return [found for part in getattr(guarantee, "parts", ()) for found in searches(part)]
+        return searches_inside(guarantee.one_record)
+    return [found for part in getattr(guarantee, "parts", ()) for found in searches_inside(part)]
 
 
-def theorem(guarantees: Iterable[Guarantee], delta: float) -> str:
-    """Name of the bound that gives ε of the first search inside; "composition" where there is none."""
-    found = [search for guarantee in guarantees for search in searches(guarantee)]
+def tightest_theorem(guarantees: Iterable[Guarantee], delta: float) -> str:
+    """Name of the bound that gives ε of the first search.
+
+    "composition" where there is none.
+    """
+    found = [search for guarantee in guarantees for search in searches_inside(guarantee)]
     return found[0].tightest(delta) if found else COMPOSITION
 
 
-def source(name: str) -> str:
-    """Source and proof of the bound of this name."""
+def source_of_bound(name: str) -> str:
+    """Source and proof of a bound, by its name."""
     return next((text for start, text in SOURCES.items() if name.startswith(start)), OTHERWISE)
 
 
 def content_of(spent: Stated, about: Mapping[str, str], date: Date | str) -> Content:
-    """The whole statement."""
+    """Content of the whole statement."""
     made_by = "" if spent.release is None else f" of {spent.release.made_by}"
     used = versions() if spent.release is None else spent.release.versions
+    trusted, rests_on = SENTENCES["trust"]["central"], spent.assumptions or ("None is stated.",)
     sections = (
-        _summary(spent),
-        _release(spent),
-        _unit(spent),
-        _parameters(spent),
-        _risk(spent),
-        _composition(spent),
-        _accounting(spent),
-        _tuning(spent),
-        _not_protected(spent),
-        Section("trust", "Who is trusted", words.CENTRAL, listed=True),
-        Section("randomness", "Where the randomness comes from", _randomness(spent.release), listed=True),
-        Section("assumptions", "What the statement rests on", spent.assumptions or ("None is stated.",), listed=True),
-        _curator(about),
-        _table("versions", "Versions and date", (("Date of this statement", date), *used)),
+        Section("summary", "In short", tuple(_summary_sentences(spent))),
+        _fact_table("release", "What was released", _release_facts(spent)),
+        _fact_table("unit", "Whose privacy", _unit_facts(spent)),
+        _parameters_section(spent),
+        _risk_section(spent),
+        _composition_section(spent),
+        _accounting_section(spent),
+        Section("tuning", "Is tuning included?", tuple(_tuning_sentences(spent))),
+        Section("not_protected", "What is not protected", tuple(_unprotected_sentences(spent)), listed=True),
+        Section("trust", "Who is trusted", trusted, listed=True),
+        Section("randomness", "Where the randomness comes from", _randomness_sentences(spent), listed=True),
+        Section("assumptions", "What the statement rests on", rests_on, listed=True),
+        _fact_table("curator", "What only the curator can say", _curator_facts(about)),
+        _fact_table("versions", "Versions and date", (("Date of this statement", date), *used)),
     )
     numbers = {"epsilon": float(up(spent.epsilon)), "delta": spent.delta, "of_a_ledger": spent.budget is not None}
     return Content(clean(f"Privacy statement{made_by}"), clean(date), sections, **numbers)
 
 
-def _table(key: str, title: str, rows: Iterable[tuple[object, ...]]) -> Section:
+def _fact_table(key: str, title: str, rows: Iterable[tuple[object, ...]]) -> Section:
     """Section with a table of facts."""
     return Section(key, title, columns=FACTS, rows=tuple(tuple(map(str, row)) for row in rows))
 
 
-def _summary(spent: Stated) -> Section:
-    sentences = [f"Everything that was released together is differentially private with {_stated(spent)}."]
-    if math.isinf(spent.epsilon):
-        sentences = [words.NOTHING_PROMISED]
+def _common_words(spent: Stated) -> dict[str, Any]:
+    """Words that several sections fill into their sentences."""
+    questions = SENTENCES["relation"][spent.neighboring]["question"]
+    return {
+        "stated": f"ε = {up(spent.epsilon)} at δ = {short_up(spent.delta)}",
+        "units": "persons" if spent.unit == PERSON else "records",
+        "question": questions["record" if spent.unit == "record" else PERSON],
+    }
+
+
+def _summary_sentences(spent: Stated) -> Iterator[str]:
+    """Sentences of the summary, the most important first."""
+    said = SENTENCES["summary"]
     if spent.release is not None and spent.release.seeded:
-        sentences = [*words.FROM_A_SEED, *sentences]
-    sentences += [*budget_in_words(spent), risk_in_words(spent)]
+        yield from SENTENCES["randomness"]["seed"]
+    yield said["nothing"] if math.isinf(spent.epsilon) else said["promised"].format(**_common_words(spent))
+    yield from budget_in_words(spent)
+    yield risk_in_words(spent)
     if spent.release is not None and spent.release.columns:
-        sentences.append(words.DID_IT_FIT)
+        yield said["schema"]
     if spent.assumptions:
-        sentences.append(words.RESTS_ON)
-    return Section("summary", "In short", tuple(sentences))
-
-
-def _stated(spent: Stated) -> str:
-    return f"ε = {up(spent.epsilon)} at δ = {short_up(spent.delta)}"
+        yield said["rests_on"]
 
 
 def budget_in_words(spent: Stated) -> tuple[str, ...]:
-    """The budget of a ledger and what is left of it; nothing for other statements."""
+    """Sentence on a ledger's budget and what is left, if any."""
     if spent.budget is None:
         return ()
+    numbers = {"budget": up(spent.budget), "delta": short_up(spent.delta), "epsilon": up(spent.epsilon)}
     rest = short_down(max(spent.budget - spent.epsilon, 0.0), 3)
-    return (words.BUDGET.format(up(spent.budget), short_up(spent.delta), up(spent.epsilon), rest),)
+    return (SENTENCES["summary"]["budget"].format(**numbers, rest=rest),)
 
 
 def risk_in_words(spent: Stated) -> str:
-    """The risk in one number, from the whole privacy profile: the only such number that is printed anywhere."""
+    """Sentence with the risk in one number, from the whole profile.
+
+    The only such number that is printed anywhere.
+    """
     advantage = hundredths_up(spent._total._trade_off.advantage())
-    return (
-        f"For any membership attack ({_question(spent)}), true positives exceed false positives by at most "
-        f"{advantage} percentage points."
-    )
+    return str(SENTENCES["summary"]["risk"].format(**_common_words(spent), advantage=advantage))
 
 
-def _question(spent: Stated) -> str:
-    found = (words.QUESTION if spent.unit == "record" else words.QUESTION_OF_PERSON)[spent.neighboring]
-    return str(found)
+def _release_facts(spent: Stated) -> Iterator[tuple[str, str]]:
+    """Facts about what was released."""
+    if (told := spent.release) is not None:
+        yield "Made by", told.made_by
+        yield "Model", told.model
+        yield "What is released, at most", ", ".join(told.attributes)
+        if told.columns:
+            yield "Columns read", ", ".join(told.columns)
+        if told.target is not None:
+            yield "Target", told.target
+    yield from ((f"Part {number}", one.name) for number, one in enumerate(spent.components, 1))
 
 
-def _release(spent: Stated) -> Section:
-    told = spent.release
-    parts = [(f"Part {number}", one.name) for number, one in enumerate(spent.components, 1)]
-    if told is None:
-        return _table("release", "What was released", parts)
-    facts = (
-        ("Made by", told.made_by),
-        ("Model", told.model),
-        ("What is released, at most", ", ".join(told.attributes)),
-        *([("Columns read", ", ".join(told.columns))] if told.columns else []),
-        *([("Target", told.target)] if told.target is not None else []),
-    )
-    return _table("release", "What was released", (*facts, *parts))
+def _unit_facts(spent: Stated) -> Iterator[tuple[str, str]]:
+    """Facts about the unit of privacy and the neighbours."""
+    relation, n = SENTENCES["relation"][spent.neighboring], _public_number(spent)
+    neighbours = relation["neighbours"][PERSON if spent.unit == PERSON else "record"]
+    number = "public" if _is_number_public(spent) else "private"
+    yield "Unit of privacy", spent.unit
+    yield "Neighbouring relation", relation["name"]
+    yield "In words", neighbours.format(one="one record" if spent.unit == "record" else f"up to {spent.unit}")
+    yield f"Number of {_common_words(spent)['units']}", number if n is None else f"{number}: {n:,}"
 
 
-def _unit(spent: Stated) -> Section:
-    n, number = _number(spent), "public" if _is_public(spent) else "private"
-    phrase = words.NEIGHBOURS[spent.neighboring].format(
-        one="one record" if spent.unit == "record" else f"up to {spent.unit}"
-    )
-    if spent.unit == PERSON:
-        phrase = words.NEIGHBOURS_OF_PERSON[spent.neighboring]
-    rows = (
-        ("Unit of privacy", spent.unit),
-        ("Neighbouring relation", words.RELATIONS[spent.neighboring]),
-        ("In words", phrase),
-        (f"Number of {_units(spent)}", number if n is None else f"{number}: {n:,}"),
-    )
-    return _table("unit", "Whose privacy", rows)
-
-
-def _units(spent: Stated) -> str:
-    return "persons" if spent.unit == PERSON else "records"
-
-
-def _number(spent: Stated) -> int | None:
+def _public_number(spent: Stated) -> int | None:
     """Number of records, or of persons, where it is public and known."""
-    return spent.release.n_samples if _is_public(spent) and spent.release is not None else None
+    return spent.release.n_samples if _is_number_public(spent) and spent.release is not None else None
 
 
-def _is_public(spent: Stated) -> bool:
+def _is_number_public(spent: Stated) -> bool:
     """Return whether neighbours have the same number of records."""
     return bool(spent.neighboring != "add_remove")
 
 
-def _parameters(spent: Stated) -> Section:
-    pure = (0.0,) if spent.guarantee.pure_epsilon is not None else ()
-    deltas, n = sorted({*DELTAS, *pure, spent.delta}, reverse=True), _number(spent)
+def _parameters_section(spent: Stated) -> Section:
+    """Section with ε at several δ."""
+    said, n, pure = SENTENCES["parameters"], _public_number(spent), spent.guarantee.pure_epsilon is not None
+    deltas = sorted({*DELTAS, *((0.0,) if pure else ()), spent.delta}, reverse=True)
     beside = "" if n is None else f": here {short_down(1 / n, 3)}, as they are {n:,}"
-    sentences = (
-        f"Stated: {_stated(spent)}. The whole profile is known: the same release at other δ has the ε below. A δ says "
-        f"little unless it is well below 1 divided by the number of "
-        f"{_units(spent)}{beside}.",
-        words.ROUNDING,
-    )
-    rows = tuple(_at(spent, delta) for delta in deltas)
+    sentences = said["stated"].format(**_common_words(spent), beside=beside), said["rounding"]
+    marks = ((delta, "stated" if delta == spent.delta else "") for delta in deltas)
+    rows = tuple((short_up(delta), up(spent.guarantee.epsilon_at(delta)), mark) for delta, mark in marks)
     columns = ("δ", "ε at most", "note")
     return Section("parameters", "Privacy parameters and profile", sentences, columns=columns, rows=rows)
 
 
-def _at(spent: Stated, delta: float) -> tuple[str, ...]:
-    mark = "stated" if delta == spent.delta else ""
-    return short_up(delta), up(spent.guarantee.epsilon_at(delta)), mark
-
-
-def _risk(spent: Stated) -> Section:
-    curve, relation = spent._total._trade_off, spent.neighboring
+def _risk_section(spent: Stated) -> Section:
+    """Section with bounds on attacks."""
+    curve, said, relation = spent._total._trade_off, SENTENCES["risk"], SENTENCES["relation"][spent.neighboring]
     found = guessed = curve.true_positive_rate  # the bound is the same: docs/theory/risk.md
     bounds = (
-        *((words.FOUND[relation].format(100 * rate), found(rate)) for rate in RATES),
-        (words.ADVANTAGE, curve.advantage()),
-        *((words.GUESSED.format(100 * prior), guessed(prior)) for prior in PRIORS),
-        (words.EVEN[relation], curve.right_guess(0.5)),
+        *((relation["found"].format(rate=100 * rate), found(rate)) for rate in RATES),
+        (said["advantage"], curve.advantage()),
+        *((said["guessed"].format(prior=100 * prior), guessed(prior)) for prior in PRIORS),
+        (relation["even"], curve.right_guess(0.5)),
     )
-    sentences = (f"The attack tries to find out {_question(spent)}.", words.EVERY_ATTACK)
+    sentences = said["attack"].format(**_common_words(spent)), said["every_attack"]
     rows = tuple((name, percent_up(bound)) for name, bound in bounds)
     columns = ("an attack …", "at most")
     return Section("risk", "What attacks can do", sentences, columns=columns, rows=rows, curve=Curve.of(curve))
 
 
-def _composition(spent: Stated) -> Section:
+def _composition_section(spent: Stated) -> Section:
+    """Section with each part and its ε alone."""
     parts = [(one.name, one.guarantee, float(one.guarantee.epsilon_at(spent.delta))) for one in spent.components]
-    sentences = [f"All parts are released together; the total is {_stated(spent)}."]
+    said = SENTENCES["composition"]
+    sentences = [said["total"].format(**_common_words(spent))]
     if len(parts) > 1:
-        added = f"ε = {up(math.fsum(alone for *_, alone in parts))} at δ = {short_up(len(parts) * spent.delta)}"
-        sentences.append(f"Each part alone at the same δ is below. Merely added up they would be {added}.")
-    rows = tuple((name, up(alone), theorem([one], spent.delta), words.in_words(one)) for name, one, alone in parts)
+        added = up(math.fsum(alone for *_, alone in parts))
+        sentences.append(said["added"].format(epsilon=added, delta=short_up(len(parts) * spent.delta)))
+    rows = tuple((name, up(alone), tightest_theorem([one], spent.delta), in_words(one)) for name, one, alone in parts)
     columns = ("part", "ε alone", "theorem", "mechanism")
     return Section("composition", "Composition", tuple(sentences), columns=columns, rows=rows)
 
 
-def _accounting(spent: Stated) -> Section:
-    rows = tuple((name, source(name)) for name in dict.fromkeys((spent.bound, COMPOSITION)))
-    sentences = (words.COMPOSED if spent.bound == COMPOSITION else words.SMALLEST,)
+def _accounting_section(spent: Stated) -> Section:
+    """Section with the bounds used and their sources."""
+    rows = tuple((name, source_of_bound(name)) for name in dict.fromkeys((spent.bound, COMPOSITION)))
+    sentences = (SENTENCES["accounting"]["composed" if spent.bound == COMPOSITION else "smallest"],)
     columns = ("bound", "stated and proved in")
     return Section("accounting", "Mechanism and theorem", sentences, columns=columns, rows=rows)
 
 
-def _tuning(spent: Stated) -> Section:
-    tuned = spent.bound != COMPOSITION if spent.release is None else spent.release.tuned
-    how = "; ".join(one.name for one in spent.components)
-    sentences = (words.TUNED, f"How: {how}.", *_share(spent)) if tuned else (words.NOT_TUNED,)
-    return Section("tuning", "Is tuning included?", sentences)
+def _tuning_sentences(spent: Stated) -> Iterator[str]:
+    """Sentences on whether the cost of tuning is included."""
+    said, tuned = SENTENCES["tuning"], spent.bound != COMPOSITION if spent.release is None else spent.release.tuned
+    if not tuned:
+        yield said["unknown"]
+        return
+    yield said["included"]
+    yield said["how"].format(parts="; ".join(one.name for one in spent.components))
+    yield from _share_of_choice(spent)
 
 
-def _share(spent: Stated) -> tuple[str, ...]:
-    """Part of ε that the choice takes, where one search is all that was released."""
+def _share_of_choice(spent: Stated) -> Iterator[str]:
+    """Sentence on the part of ε that the choice takes.
+
+    Where one search is all that was released.
+    """
     first = spent.components[0].guarantee if len(spent.components) == 1 else None
     found = getattr(first, "presence", first)
-    if type(found).__name__ not in WITHOUT_A_CHOICE or not 0 < spent.epsilon < math.inf:
-        return ()
-    field, words_of_it = WITHOUT_A_CHOICE[type(found).__name__]
-    one = getattr(found, field)
-    alone = float((one if found is first else as_replace_one(one)).epsilon_at(spent.delta))
-    share = (
-        f": the choice takes {percent_up(1.0 - alone / spent.epsilon)} of the total" if alone < spent.epsilon else ""
-    )
-    return (f"{words_of_it} would take ε = {up(alone)}{share}.",)
+    if type(found).__name__ in WITHOUT_A_CHOICE and 0 < spent.epsilon < math.inf:
+        field, words_of_it = WITHOUT_A_CHOICE[type(found).__name__]
+        one = getattr(found, field)
+        alone = float((one if found is first else as_replace_one(one)).epsilon_at(spent.delta))
+        share = percent_up(1.0 - alone / spent.epsilon)
+        taken = f": the choice takes {share} of the total" if alone < spent.epsilon else ""
+        yield f"{words_of_it} would take ε = {up(alone)}{taken}."
 
 
-def _not_protected(spent: Stated) -> Section:
-    more = [words.PUBLIC_NUMBER.format(_units(spent))] if _is_public(spent) else []
-    more += [words.SEVERAL_RECORDS] if spent.unit == "record" else []
-    return Section("not_protected", "What is not protected", (*words.NEVER_PROTECTED, *more), listed=True)
+def _unprotected_sentences(spent: Stated) -> Iterator[str]:
+    """Sentences on what the guarantee does not protect."""
+    said = SENTENCES["not_protected"]
+    yield from said["always"]
+    if _is_number_public(spent):
+        yield said["public_number"].format(**_common_words(spent))
+    if spent.unit == "record":
+        yield said["several_records"]
 
 
-def _randomness(release: Release | None) -> tuple[str, ...]:
+def _randomness_sentences(spent: Stated) -> tuple[str, ...]:
+    """Sentences on the source of randomness."""
+    release, said = spent.release, SENTENCES["randomness"]
     if release is None:
-        return words.UNKNOWN_SOURCE
-    if release.seeded:
-        return words.FROM_A_SEED
-    return words.FROM_A_KEPT_SECRET if release.kept else words.FROM_THE_SYSTEM
+        return tuple(said["unknown"])
+    return tuple(said["seed" if release.seeded else "kept_secret" if release.kept else "system"])
 
 
-def _curator(about: Mapping[str, str]) -> Section:
-    """Section on the curator; a missing field is shown as missing, and an unknown one is an error."""
+def _curator_facts(about: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Curator's facts; a missing one is shown, an unknown one an error."""
+    asked, known = SENTENCES["curator"]["asked"], SENTENCES["curator"]["asked"] + SENTENCES["curator"]["registry"]
     for name in about:
-        if name not in (*words.CURATOR, *words.REGISTRY):
+        if name not in known:
             raise ValueError(
-                f"Found about={{{name!r}: ...}}; the fields are {', '.join(map(repr, words.CURATOR))}."
-                + did_you_mean(name, words.CURATOR)
+                f"Found about={{{name!r}: ...}}; the fields are {', '.join(map(repr, asked))}."
+                + did_you_mean(name, asked)
             )
-    given = {**dict.fromkeys(words.CURATOR), **about}
-    rows = ((name, "not stated" if text is None else text) for name, text in given.items())
-    return _table("curator", "What only the curator can say", rows)
+    given = {**dict.fromkeys(asked), **about}
+    yield from ((name, "not stated" if text is None else text) for name, text in given.items())

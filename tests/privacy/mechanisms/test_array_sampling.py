@@ -186,8 +186,8 @@ def test_a_word_on_an_edge_is_decided_by_further_bits(monkeypatch):
         word, rest = int(mpmath.floor(exact)), exact - mpmath.floor(exact)
         after = int(mpmath.floor(mpmath.ldexp(rest, 64)))
     asked = []
-    refined = array_sampling._refined
-    monkeypatch.setattr(array_sampling, "_refined", lambda *given: asked.append(1) or refined(*given))
+    refined = array_sampling._round_with_more_bits
+    monkeypatch.setattr(array_sampling, "_round_with_more_bits", lambda *given: asked.append(1) or refined(*given))
     assert rounded_normals(7, 1, of_words(word << 1, after - 5)).tolist() == [1]  # less tail: further out
     assert rounded_normals(7, 1, of_words(word << 1, after + 5)).tolist() == [0]
     assert rounded_normals(7, 1, of_words(word << 1 | 1, after - 5)).tolist() == [-1]

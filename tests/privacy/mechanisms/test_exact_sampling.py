@@ -240,12 +240,13 @@ def test_numbers_out_of_range_are_refused(draw, value):
 
 
 def test_no_float_enters_the_module():
-    borrowed = (arithmetic.exact_fraction, arithmetic._ratio, _checks.require)
+    borrowed = (arithmetic.positive_fraction, arithmetic.exact_fraction, arithmetic._ratio, _checks.require)
     tree = ast.parse("\n".join(map(inspect.getsource, (exact_sampling, *borrowed))))
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, float)]
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "float"]
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert imported <= {"annotations", "Fraction", "isqrt", "Protocol", "exact_fraction", "require"}
+    numbers = {"exact_fraction", "positive_fraction"}
+    assert imported <= {"annotations", "Fraction", "isqrt", "Protocol", "require", *numbers}
 
 
 def test_integers_of_numpy_inside_of_a_fraction_do_not_wrap_around() -> None:

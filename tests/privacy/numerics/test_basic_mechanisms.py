@@ -132,7 +132,7 @@ def test_step_with_a_replaced_record_is_above_the_exact_one_at_all_epsilons(sigm
     exact = privacy_loss_mechanism.GaussianPrivacyLoss(
         sigma, sampling_prob=rate, adjacency_type=privacy_loss_mechanism.AdjacencyType.REPLACE
     )
-    ours = basic_mechanisms._replaced_step(sigma, rate).removed
+    ours = basic_mechanisms._replaced_gaussian_step(sigma, rate).removed
     reach = min(2.0, 6 * rate / sigma)
     for epsilon in np.linspace(-reach, reach, 81):
         theirs = exact.get_delta_for_epsilon(float(epsilon))

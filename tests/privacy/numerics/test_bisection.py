@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sklearn_dpsearch.privacy._types import Array
 from sklearn_dpsearch.privacy.guarantees.base import smallest_epsilon
-from sklearn_dpsearch.privacy.numerics.bisection import Turn, bracket, geometric, narrowed, whole_mean, within
+from sklearn_dpsearch.privacy.numerics.bisection import Turn, bracket, geometric, narrow, whole_midpoint, within
 
 
 def around(start: float, least: float, most: float, factor: float = 2.0) -> dict[str, object]:
@@ -23,20 +23,20 @@ def test_the_condition_fails_at_one_end_and_holds_at_the_other(turn: float, star
         return x > turn if strictly else x >= turn
 
     wide = bracket(condition, start, **around(start, 1e-6, 1e6))
-    for ends in (wide, narrowed(condition, wide, within(1e-9)), narrowed(condition, wide, within(absolute=1e-4))):
+    for ends in (wide, narrow(condition, wide, within(1e-9)), narrow(condition, wide, within(absolute=1e-4))):
         assert ends.fails is not None
         assert ends.holds is not None
         assert not condition(ends.fails)
         assert condition(ends.holds)
     assert wide.holds <= 2 * wide.fails * (1 + 1e-12)
-    assert narrowed(condition, wide, within(1e-9)).holds <= turn * (1 + 2e-9)
+    assert narrow(condition, wide, within(1e-9)).holds <= turn * (1 + 2e-9)
 
 
 def test_what_holds_or_fails_everywhere_has_one_end() -> None:
     assert bracket(lambda x: True, 1.0, **around(1.0, 0.1, 10.0)) == Turn(None, 0.1)
     assert bracket(lambda x: False, 1.0, **around(1.0, 0.1, 10.0)) == Turn(10.0, None)
     for turn in (Turn(None, 0.1), Turn(10.0, None)):
-        assert narrowed(lambda x: pytest.fail("tried again"), turn, within(1e-3)) == turn
+        assert narrow(lambda x: pytest.fail("tried again"), turn, within(1e-3)) == turn
 
 
 def test_points_go_by_a_factor_and_end_at_the_end() -> None:
@@ -59,7 +59,7 @@ def test_points_that_are_not_needed_are_not_tried() -> None:
 @pytest.mark.parametrize("turn", [1, 2, 1000, 12345])
 def test_whole_numbers_are_found_to_the_last_one(turn: int) -> None:
     wide = bracket(lambda n: n >= turn, 1, falling=(0,), rising=geometric(1, 2, 2**20))
-    assert narrowed(lambda n: n >= turn, wide, within(absolute=1), whole_mean) == Turn(turn - 1, turn)
+    assert narrow(lambda n: n >= turn, wide, within(absolute=1), whole_midpoint) == Turn(turn - 1, turn)
 
 
 @given(

@@ -86,8 +86,8 @@ def test_composed_gaussians_keep_their_digits_far_out(mu: float, number: int) ->
 
 def sampled(sigma: float, rate: float, steps: int) -> GridPart:
     """Steps of DP-SGD on the grid of their composition."""
-    one = basic_mechanisms._subsampled_step(sigma, rate).removed
-    interval = convolution._interval([one], [steps])
+    one = basic_mechanisms._subsampled_gaussian_step(sigma, rate).removed
+    interval = convolution._grid_interval([one], [steps])
     return GridPart(*on_grid(one, interval), steps)
 
 
@@ -136,10 +136,10 @@ def test_what_the_transform_gets_wrong_is_far_below_the_allowance(
 ) -> None:
     """Against the same transform with 64-bit mantissas, at every point."""
     step = sampled(sigma, rate, steps)
-    low, high = grid_sums.window([step], TAIL_MASS)
+    low, high = grid_sums.tail_window([step], TAIL_MASS)
     size = fft.next_fast_len(high - low + 1, real=True)
-    short, allowed = grid_sums.power([step], tilt, size)
-    square = fft.rfft(step.around(tilt, size).astype(np.longdouble), size)
+    short, allowed = grid_sums.tilted_power([step], tilt, size)
+    square = fft.rfft(step.tilted_on_circle(tilt, size).astype(np.longdouble), size)
     power, left = np.ones_like(square), steps
     while left:
         power = power * square if left & 1 else power
@@ -152,7 +152,7 @@ def test_tilts_reach_both_ends_of_the_window() -> None:
     """Of a distribution with a heavy tail too: the last bulk is near the end, and neighbours' bulks meet."""
     for sigma, rate, steps in ((1.0, 1e-4, 10_000), (2.0, 0.01, 1000)):
         step = sampled(sigma, rate, steps)
-        low, high = grid_sums.window([step], TAIL_MASS)
+        low, high = grid_sums.tail_window([step], TAIL_MASS)
         tilts = sorted(grid_sums.tilts([step], low, high))
         means, widths = zip(*(grid_sums.bulk_of([step], tilt) for tilt in tilts))
         assert means[0] - 5 * widths[0] <= low
@@ -298,7 +298,7 @@ def test_two_scales_of_losses_around_any_mean_are_above_the_exact_composition(me
 
 def test_points_are_around_losses_that_rounding_cannot_tell_apart() -> None:
     one = LossDistribution(np.array([1000.0, np.nextafter(1000.0, 2000.0)]), np.array([0.5, 0.5]))
-    thinned = convolution._thinned(one, 1000.0, 0.0)
+    thinned = convolution._spread_on_growing_gaps(one, 1000.0, 0.0)
     assert np.all(np.diff(thinned.losses) > 0)
     assert np.all(np.abs(thinned.losses - 1000.0) < 1e-9)
     epsilons = 1000.0 + np.array([-700.0, -1.0, -1e-6])
@@ -318,8 +318,8 @@ def test_what_the_transforms_get_wrong_is_below_the_allowance() -> None:
     for first, masses, ways in ((28, once, 3), (58, twice, 3), (88, thrice, 1)):
         exact[first : first + masses.size] += ways * masses
     for tilt in (-0.2, 0.0, 0.1, 0.3):
-        bounds = convolution._masses_by(tilt, start, [jump], 0, 199)
-        untilt = np.exp(start.log_moment(tilt) + convolution._log_rate([jump], tilt) - tilt * np.arange(200))
+        bounds = convolution._masses_with_jumps(tilt, start, [jump], 0, 199)
+        untilt = np.exp(start.log_moment(tilt) + convolution._log_jump_rate([jump], tilt) - tilt * np.arange(200))
         assert np.all(bounds >= exact * (1 - 1e-12))
         assert np.all(bounds <= exact * (1 + 1e-9) + 1e-13 * untilt)
 
@@ -349,7 +349,7 @@ def test_points_keep_both_masses() -> None:
 
 
 def test_every_loss_is_in_the_bulk_or_on_one_level() -> None:
-    step = basic_mechanisms._subsampled_step(0.5, 1e-6).removed
+    step = basic_mechanisms._subsampled_gaussian_step(0.5, 1e-6).removed
     cut = cut_off([step], [10_000])
     jumps = [pld for level in cut.levels for pld, _ in level.jumps]
     assert len(jumps) >= 2

@@ -65,7 +65,7 @@ def test_gaussian_curve_is_above_sixty_digits_and_close(mu: float) -> None:
 
 @pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.01), (0.5, 0.2), (4.0, 0.5), (2.0, 1.0)])
 def test_subsampled_step_is_above_sixty_digits_at_and_between_its_dots(sigma: float, rate: float) -> None:
-    step = basic_mechanisms._subsampled_step(sigma, rate)
+    step = basic_mechanisms._subsampled_gaussian_step(sigma, rate)
     removed, added = step.removed, step.added
     rng = np.random.default_rng(4)
     with mpmath.workdps(60):

@@ -234,7 +234,7 @@ def test_figures_of_the_documentation() -> None:
 @pytest.mark.parametrize("epsilon", [1e-12, 1.0, 40.0, 100.0, 400.0])
 def test_both_masses_of_a_round_keep_their_digits(epsilon: float) -> None:
     for up, down in product((1, 2), repeat=2):
-        p, rest = doubling._probabilities(up, down, epsilon / 2)
+        p, rest = doubling._opposite_loss_masses(up, down, epsilon / 2)
         with mpmath.workdps(700):
             a, b = (mpmath.mpf(loss) * epsilon / 2 for loss in (up, down))
             exact = mpmath.expm1(b) / (mpmath.exp(b) - mpmath.exp(-a))

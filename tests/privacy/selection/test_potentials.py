@@ -19,12 +19,12 @@ from sklearn_dpsearch.privacy import (
 from sklearn_dpsearch.privacy.selection import potentials
 from sklearn_dpsearch.privacy.selection.potentials import (
     Mesh,
-    basis,
-    bound_of,
+    bound_by_potential,
     fine_mesh,
     mesh_of,
+    potential_basis,
+    potential_values,
     theorem_5,
-    values_at,
 )
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, Violation, check, random_distribution, random_mechanism
@@ -58,9 +58,9 @@ def by_random_potential(rng, pair, side: int, distribution: CountDistribution, e
     """Small coefficients, so that the bound is not 1."""
     pld, reverse = pair.directions[side], pair.directions[-1 - side]
     mesh = mesh_of(pld, np.append(np.linspace(0, 0.9, 30), [0.95, 0.99, 1.0]), np.linspace(0, 1, 7))
-    number = basis(distribution, np.zeros(1), np.zeros(1))[0].shape[1]
-    return bound_of(
-        pld, reverse, distribution, epsilon, mesh, values_at(mesh, distribution, rng.normal(0, 0.03, number))
+    number = potential_basis(distribution, np.zeros(1), np.zeros(1))[0].shape[1]
+    return bound_by_potential(
+        pld, reverse, distribution, epsilon, mesh, potential_values(mesh, distribution, rng.normal(0, 0.03, number))
     )
 
 
@@ -78,13 +78,13 @@ def _free_ends(pld, reverse, count, epsilon, mesh: Mesh, values):
     return ORIGINAL(pld, reverse, count, epsilon, mesh, values) - abs(mesh.change(values))
 
 
-ORIGINAL = potentials.bound_of
+ORIGINAL = potentials.bound_by_potential
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("broken", [_without_the_reversed_curve, _free_ends])
 def test_a_broken_bound_is_caught(monkeypatch: pytest.MonkeyPatch, broken) -> None:
-    monkeypatch.setattr(potentials, "bound_of", broken)
+    monkeypatch.setattr(potentials, "bound_by_potential", broken)
     with pytest.raises(Violation):
         check_many(40, seed=1)
 
@@ -120,7 +120,7 @@ def test_potential_0_gives_theorem_1() -> None:
     base, distribution = GaussianDP(mu=0.7), Geometric(5)
     mesh = fine_mesh(base.pair.removed)
     first = best_of(base, distribution).bounds["Theorem 1"].delta_at(1.5)
-    zero = bound_of(base.pair.removed, base.pair.added, distribution, 1.5, mesh, np.zeros(mesh.u.size))
+    zero = bound_by_potential(base.pair.removed, base.pair.added, distribution, 1.5, mesh, np.zeros(mesh.u.size))
     assert first * (1 - 1e-6) <= zero <= first * 1.2
 
 

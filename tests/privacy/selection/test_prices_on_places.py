@@ -23,7 +23,15 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.selection import prices_on_places as prices
 from sklearn_dpsearch.privacy.selection.best_of import TheoremOne, TheoremSix, theorem_1
-from sklearn_dpsearch.privacy.selection.prices_on_places import Gains, Ground, Priced, Room, best_room, bound_by, total
+from sklearn_dpsearch.privacy.selection.prices_on_places import (
+    Gains,
+    Ground,
+    Priced,
+    Room,
+    best_room,
+    bound_by_prices,
+    total,
+)
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, Violation, all_orders, check, random_distribution, random_mechanism
 
@@ -76,7 +84,7 @@ def any_prices(rng: np.random.Generator, room: Room, epsilon: float) -> float:
     gains = Gains(room, float(np.exp(epsilon)))
     unit = float(np.max(room.ground.ours)) * 10.0 ** rng.uniform(-4, 0)
     given = unit * rng.exponential(1.0, gains.above.size) * (rng.random(gains.above.size) < 0.7)
-    priced = Priced(prices._integral(given, gains.above), *gains.left(given))
+    priced = Priced(prices._integral_of_prices(given, gains.above), *gains.left(given))
     return total(room, gains.c, priced)
 
 
@@ -93,9 +101,9 @@ def check_many(cases: int, seed: int, any_distribution: bool = False) -> float:
         for side in (one, one.reversed):
             exact, ground = best_of_many_orders(rng, side, distribution, epsilon), ground_of(side, distribution)
             room = Room(ground, float(np.exp(rng.normal(0.3, 1.0))))
-            bounds = [bound_by(best_room(ground, epsilon), epsilon)]
+            bounds = [bound_by_prices(best_room(ground, epsilon), epsilon)]
             if room.whole > 0:
-                bounds += [bound_by(room, epsilon), any_prices(rng, room, epsilon)]
+                bounds += [bound_by_prices(room, epsilon), any_prices(rng, room, epsilon)]
             if exact > min(bounds) + 1e-13:
                 raise Violation(f"{exact:.10g} > {bounds}: {side}, {distribution}, {epsilon}, {room.slope}")
             tightest = max(tightest, exact / bounds[0] if bounds[0] > 1e-9 else 0.0)
@@ -117,7 +125,7 @@ def test_it_holds_for_every_order_of_the_outcomes() -> None:
     for _ in range(4):
         one, distribution = random_mechanism(rng), light_distribution(rng)
         if one.p.size <= 4:
-            bound = bound_by(best_room(ground_of(one, distribution), 0.4), 0.4)
+            bound = bound_by_prices(best_room(ground_of(one, distribution), 0.4), 0.4)
             assert all(exact_loss(ordered, distribution, 0.4) <= bound + 1e-13 for ordered in all_orders(one))
 
 
@@ -147,7 +155,7 @@ def worst_order(epsilon: float, parts: int = 4000) -> float:
 def test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it() -> None:
     for epsilon in (20.0, 22.4, 24.0):
         pld = PURE.pair.removed
-        bound = bound_by(best_room(Ground.of(pld, MANY, theorem_1(pld, MANY)), epsilon), epsilon)
+        bound = bound_by_prices(best_room(Ground.of(pld, MANY, theorem_1(pld, MANY)), epsilon), epsilon)
         assert worst_order(epsilon) <= bound <= 1.9 * worst_order(epsilon)
 
 
@@ -197,16 +205,16 @@ def check_pure() -> None:
     pld = PURE.pair.removed
     for slope in (1.5, np.e, 4.0):
         room = Room(Ground.of(pld, MANY, theorem_1(pld, MANY)), slope)
-        if worst_order(22.0) > bound_by(room, 22.0):
+        if worst_order(22.0) > bound_by_prices(room, 22.0):
             raise Violation(f"at slope {slope}")
 
 
 @pytest.mark.parametrize(
     ("name", "broken"),
     [
-        ("_integral", lambda given, places: 0.0),
-        ("_integral", lambda given, places: float(given[1:] @ np.diff(places) ** 2)),
-        ("_sums", lambda steps: np.cumsum(steps) - 1e-3),
+        ("_integral_of_prices", lambda given, places: 0.0),
+        ("_integral_of_prices", lambda given, places: float(given[1:] @ np.diff(places) ** 2)),
+        ("_nonnegative_sums", lambda steps: np.cumsum(steps) - 1e-3),
     ],
     ids=["lowered but not paid", "wrong widths", "negative prices"],
 )

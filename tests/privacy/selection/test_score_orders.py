@@ -18,7 +18,7 @@ from sklearn_dpsearch.privacy import (
     witness,
     witness_epsilon,
 )
-from sklearn_dpsearch.privacy.selection.witness import ManyGroups, Outcomes, best_order, groups
+from sklearn_dpsearch.privacy.selection.witness import ManyGroups, Outcomes, best_order, group_outcomes
 from tests.privacy.brute_force import hockey_stick, random_distribution, releases
 
 SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
@@ -81,7 +81,7 @@ def test_groups_are_a_coarser_mechanism() -> None:
     rng = np.random.default_rng(3)
     for _ in range(20):
         p, q = random_outcomes(rng, 6)
-        few = groups(Outcomes(p, q), 10.0)
+        few = group_outcomes(Outcomes(p, q), 10.0)
         assert few.p.sum() == pytest.approx(1, abs=1e-12)
         assert few.q.sum() == pytest.approx(1, abs=1e-12)
         told = np.minimum(few.p, few.q) > 1e-9

@@ -28,7 +28,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution, normalized
 from sklearn_dpsearch.privacy.selection import subset
-from sklearn_dpsearch.privacy.selection.subset import Pieces, TheoremFour, _quantiles, coupled, delta_removed
+from sklearn_dpsearch.privacy.selection.subset import Pieces, TheoremFour, _quantile_steps, coupled, delta_removed
 from tests.privacy import brute_force, subset_search
 from tests.privacy.brute_force import Mechanism, Violation, exact_pair, hockey_stick, random_mechanism
 from tests.privacy.subset_search import EPSILONS, VARIANTS, Search, check, neighbours
@@ -379,7 +379,7 @@ def _joined(tune, validate, fraction, share, train_on, index, weights, x, v) -> 
 
 def _steps(pld: LossDistribution, index: int) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities and log-ratios without the record, from the far end on."""
-    found = _quantiles(pld, index)
+    found = _quantile_steps(pld, index)
     weights = np.diff(found.ends, prepend=0.0)
     return np.append(weights, max(1.0 - weights.sum(), 0.0)), np.append(found.log_ratios, -np.inf)
 

@@ -23,7 +23,7 @@ from sklearn_dpsearch.privacy import (
     compose,
     verify,
 )
-from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution, symmetric
+from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution, symmetric_pair
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, hockey_stick, random_distribution, random_mechanism, release
 
@@ -179,14 +179,14 @@ def test_without_a_known_mechanism_nothing_is_refuted() -> None:
 def test_a_pair_that_no_mechanism_has_refutes_nothing() -> None:
     """Masses above 1, and an order of the neighbours that the other one forbids."""
     heavy = LossDistribution(np.array([0.0, 1.0]), np.array([0.7, 0.7]))
-    assert verify(ProfileDP.from_pair(symmetric(heavy)), 10, 0.1, 0.5) != "false"
+    assert verify(ProfileDP.from_pair(symmetric_pair(heavy)), 10, 0.1, 0.5) != "false"
     mild = LossDistribution(np.array([0.0]), np.array([1.0]), 0.0, 0.0)
     missing = LossDistribution(np.array([0.5]), np.array([1.0]))  # the rest of Q lies where P is impossible
     assert verify(ProfileDP.from_pair(DominatingPair(missing, mild)), 10, 0.1, 0.01) != "false"
-    assert verify(ProfileDP.from_pair(symmetric(missing)), 10, 0.1, 0.01) != "false"
+    assert verify(ProfileDP.from_pair(symmetric_pair(missing)), 10, 0.1, 0.01) != "false"
     strong = LossDistribution(np.array([-2.0, 2.0]), np.array([1, np.exp(2)]) / (1 + np.exp(2)), 0.0, 0.0)
     assert verify(ProfileDP.from_pair(DominatingPair(strong, mild)), 10, 0.1, 0.5) != "false"
-    assert verify(ProfileDP.from_pair(symmetric(strong)), 10, 0.1, 0.5) == "false"
+    assert verify(ProfileDP.from_pair(symmetric_pair(strong)), 10, 0.1, 0.5) == "false"
 
 
 @pytest.mark.parametrize(

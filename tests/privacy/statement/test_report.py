@@ -28,9 +28,16 @@ from sklearn_dpsearch.privacy import (
     from_dict,
 )
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
-from sklearn_dpsearch.privacy.statement import words
-from sklearn_dpsearch.privacy.statement.content import Release, Section, hundredths_up, percent_up, plain, short_up, up
-from sklearn_dpsearch.privacy.statement.words import in_words
+from sklearn_dpsearch.privacy.statement.content import (
+    Release,
+    Section,
+    hundredths_up,
+    json_number,
+    percent_up,
+    short_up,
+    up,
+)
+from sklearn_dpsearch.privacy.statement.words import SENTENCES, in_words
 
 
 @given(st.floats(0.0, 1e6))
@@ -60,7 +67,7 @@ def test_a_delta_is_never_printed_below_itself(delta: float) -> None:
 def test_what_was_given_with_few_digits_is_printed_as_it_was_given() -> None:
     assert [short_up(delta) for delta in (1e-5, 0.0, 2.5e-7)] == ["1e-05", "0", "2.5e-07"]
     assert [up(epsilon) for epsilon in (3.0, 0.1, math.inf)] == ["3.000", "0.100", "infinity"]
-    assert (plain(math.inf), plain(1.0)) == (None, 1.0)
+    assert (json_number(math.inf), json_number(1.0)) == (None, 1.0)
 
 
 RUN = GaussianDP(mu=0.4, neighboring="replace_one")
@@ -159,7 +166,7 @@ def test_a_field_that_a_statement_has_no_place_for_is_an_error_that_lists_the_fi
         SPENT.report(about={"Contakt": "officer@example.org"})
     documented = " ".join((PrivacySpent.report.__doc__ or "").split())
     page = " ".join((Path(__file__).parents[3] / "docs" / "learn" / "statement.md").read_text().split())
-    for name in words.CURATOR:
+    for name in SENTENCES["curator"]["asked"]:
         SPENT.report(about={name: "told"})
         assert f'"{name}"' in documented
         assert f'"{name}":' in page
