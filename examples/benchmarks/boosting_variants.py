@@ -29,9 +29,9 @@ from sklearn.metrics import log_loss, r2_score, roc_auc_score
 
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from sklearn_dpsearch.boosting.features import Feature
-from sklearn_dpsearch.boosting.noise import HESSIAN_NOISE, squared_distance
+from sklearn_dpsearch.boosting.noise import HESSIAN_NOISE, cell_sums, squared_distance
 from sklearn_dpsearch.boosting.random_cells import WHOLE, Partition, PartitionDraws, _random_groups
-from sklearn_dpsearch.boosting.rounds import FIRST_SCALE, PriorScale, sums_of
+from sklearn_dpsearch.boosting.rounds import FIRST_SCALE, PriorScale
 
 DELTA = 1e-5
 #: Capacity of all rows, whatever the rule of the package says.
@@ -188,7 +188,7 @@ def trained(
         if own:
             cells, test_cells, n_cells = binned(outputs[0]), binned(test[0]), 32
         at = outputs + variant.momentum * moves if variant.nesterov else outputs
-        sums = sums_of(np.concatenate(loss.derivatives(at, problem.targets)), cells, n_cells)
+        sums = cell_sums(np.concatenate(loss.derivatives(at, problem.targets)), cells, n_cells)
         scores, hessians = np.split(sums, 2)
         scores = scores + noise.of(number and place + 1, scores.shape)
         hessians = np.maximum(hessians + noise_of.normal(0.0, hessian_noise, hessians.shape), 0.0)

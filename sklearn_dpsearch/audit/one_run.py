@@ -20,7 +20,7 @@ from ..privacy import Guarantee
 from ..privacy._checks import require
 from ..privacy._types import Array, Neighboring
 from ..privacy.spent import PrivacySpent
-from ..search._rehearsal import in_public_process
+from ..search._rehearsal import run_publicly
 from .audit_result import LowerBound, check_levels
 from .auditing import statement_of, unfitted_copy, without_seeds
 from .right_guesses import Guesses
@@ -197,7 +197,7 @@ def audit_one_run(
         joins = np.random.default_rng(seed.spawn(1)[0]).random(len(canaries)) < 0.5
         data = _with_canaries(X, y, canaries, targets, other_targets, joins, left_out=relation == "add_remove")
         work = partial(_fit_with_seed, estimator, *data, params, None if random_state is None else seed)
-        model = in_public_process(work, [one for one in data if one is not None])
+        model = run_publicly(work, [one for one in data if one is not None])
         coins.append(joins)
         scores.append(_canary_scores(model, canaries, targets, score))
         spent += statement_of(model)

@@ -10,14 +10,14 @@ import contextlib
 import json
 import platform
 import secrets
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
+from joblib.hashing import NumpyHasher
 from sklearn.base import clone
 
 from .._durable import read_whole, write_whole
@@ -25,6 +25,7 @@ from .._version import __version__
 from ..adapters.seeds import forget_seeds, seed_names
 from ..data.columns import is_data_set, is_frame
 from ..privacy import PrivacyError
+from ..privacy.statement.content import version_of
 from ..search import _checkpoint_folder as folder
 from ._checkpoint_folder import RELEASE, STATE, FileOfSearch
 from ._records import with_parameters
@@ -124,11 +125,13 @@ class Checkpoint(Start):
         self.entry = self._header["name"]
         release = self._release_of(self.entry).read()
         if release is None:
-            raise _unusable_checkpoint(
-                self.path, f"of a search that has ended, without its file {RELEASE!r} as it was written"
-            )
+            raise _unusable(self.path, f"of a search that has ended, without its file {RELEASE!r} as it was written")
         self._forget(but=RELEASE)  # should the process have died before
-        found: dict[str, Any] = unpickled(release)
+        try:
+            found: dict[str, Any] = unpickled(release)
+        except Exception as error:
+            how = f"of a search that has ended, whose release cannot be read here ({type(error).__name__}: {error})"
+            raise _unusable(self.path, f"{how}, perhaps as versions of libraries differ") from error
         return found
 
     def begin(self, pay: Callable[[], None]) -> None:
@@ -213,15 +216,15 @@ def _header_in(path: Path) -> dict[str, Any]:
         header = read_whole(path / STATE)
     except FileNotFoundError:
         if folder.files_after_state(path):
-            raise _unusable_checkpoint(path, f"without its file {STATE!r}") from None
+            raise _unusable(path, f"without its file {STATE!r}") from None
         return {}
     if header is None:
-        raise _unusable_checkpoint(path, "that is damaged, cut short or of another version of this library")
+        raise _unusable(path, "that is damaged, cut short or of another version of this library")
     found: dict[str, Any] = json.loads(header)
     return found
 
 
-def _unusable_checkpoint(path: Path, how: str) -> PrivacyError:
+def _unusable(path: Path, how: str) -> PrivacyError:
     needed = "the file as it was written is needed. Put it back if you can."
     return PrivacyError(f"Found a checkpoint in {path} {how}; {needed} {ANEW}")
 
@@ -232,13 +235,15 @@ def _unusable_checkpoint(path: Path, how: str) -> PrivacyError:
 #: Number of candidates drawn to recognise a space, and the seed for that, independent of the search's candidates.
 PROBES, PROBING = 32, 0
 #: Arguments without effect on the release, and arguments that are compared in another way.
-FREE = frozenset({"checkpoint", "verbose", "n_jobs", "pre_dispatch", "ledger"})
+FREE = frozenset({"checkpoint", "verbose", "n_jobs", "pre_dispatch", "ledger", "rehearse"})
 COMPARED = frozenset({"estimator", "param_distributions", "param_grid"})
 #: Libraries on which rounding and generators depend.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "torch", "skorch", "diffprivlib")
+#: Names of facts on which a release no longer depends once it is there.
+WHERE = (*LIBRARIES, "sklearn_dpsearch", "Python", "processor")
 #: Name in a fingerprint ↦ why it must be the same, and the remedy.
 REASONS = {
-    **dict.fromkeys((*LIBRARIES, "sklearn_dpsearch", "Python", "processor"), ELSEWHERE),
+    **dict.fromkeys(WHERE, ELSEWHERE),
     **dict.fromkeys(("X", "y", "X_public", "y_public", "parameters of fit"), OTHER_RECORDS),
 }
 PLAIN = (bool, int, float, str, type(None))
@@ -269,15 +274,13 @@ def fingerprint(prepared: Any) -> dict[str, tuple[str, str]]:
 def versions() -> dict[str, str]:
     """Versions and the kind of processor, on which rounding and generators depend."""
     found = {"sklearn_dpsearch": __version__, "Python": ".".join(platform.python_version_tuple()[:2])}
-    for name in LIBRARIES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
+    found |= {name: known for name in LIBRARIES if (known := version_of(name)) is not None}
     return {**found, "processor": platform.machine()}
 
 
 def _digests(fingerprint: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Digests alone: texts for errors may show a seed."""
-    return {name: digest for name, (digest, _) in fingerprint.items()}
+    """Digests that recognise a search which has ended, on any versions; texts for errors may show a seed."""
+    return {name: digest for name, (digest, _) in fingerprint.items() if name not in WHERE}
 
 
 def _text_in_errors(value: Any) -> str:
@@ -302,9 +305,20 @@ def _without_seeds(estimator: Any) -> Any:
     return with_parameters(plain, dict.fromkeys(seed_names(plain)))
 
 
+class _Hasher(NumpyHasher):
+    """Hasher by values: a tensor of PyTorch is pickled with the address of its memory."""
+
+    def save(self, obj: Any) -> None:
+        if (torch := sys.modules.get("torch")) is not None and isinstance(obj, torch.Tensor):
+            content = obj.detach().cpu().reshape(-1).view(torch.uint8).numpy()
+            obj = type(obj), str(obj.dtype), tuple(obj.shape), obj.requires_grad, content
+        super().save(obj)
+
+
 def digest(name: str, value: Any) -> str:
+    """Digest of an object by its value, the same in every process; an array in a file has that of its numbers."""
     try:
-        return str(joblib.hash(value, hash_name="sha1"))
+        return str(_Hasher("sha1", coerce_mmap=True).hash(value))
     except Exception:
         pass
     raise PrivacyError(
@@ -315,7 +329,7 @@ def digest(name: str, value: Any) -> str:
 
 
 def plain_records(name: str, value: Any) -> Any:
-    """Records so that every value counts in a digest, and the layout of a data frame's columns in memory does not.
+    """Records so that every value counts in a digest, and their layout in memory does not.
 
     Raises
     ------
@@ -329,6 +343,8 @@ def plain_records(name: str, value: Any) -> Any:
             f"Found {name} of type {type(value).__name__} together with checkpoint=; arrays or data frames are needed, "
             "so that a search that goes on can tell whether its records are the same. Leave checkpoint=None."
         )
+    if isinstance(value, np.ndarray):
+        return np.ascontiguousarray(value)
     if not is_frame(value):
         return value
     columns = [(label, column.to_numpy()) for label, column in value.items()]

@@ -14,6 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..data.columns import typed
 from ..scoring import PrivateScorer
 
+#: Tags that a search has from its estimator.
+OF_ESTIMATOR = ("estimator_type", "classifier_tags", "regressor_tags", "transformer_tags", "input_tags", "target_tags")
+
 
 def _delegates(name: str) -> Any:
     """Make a check that the released model, or before ``fit`` the estimator, has a method."""
@@ -65,8 +68,7 @@ class ReleasedModel:
             reason = "no candidate succeeded."
             if getattr(self, "found_", True) is False:
                 reason = self._why_nothing
-                raise AttributeError(f"This {type(self).__name__} has no model to {method} with: {reason}")
-            if hasattr(self, "refit"):
+            elif hasattr(self, "refit"):
                 reason = (
                     f"it was fitted with refit={self.refit!r}, or no candidate succeeded. With refit='winner' the "
                     "winner's own model is released at no extra cost."
@@ -172,12 +174,8 @@ class ReleasedModel:
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)  # type: ignore[misc]
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = deepcopy(inner.classifier_tags)
-        tags.regressor_tags = deepcopy(inner.regressor_tags)
-        tags.transformer_tags = deepcopy(inner.transformer_tags)
-        tags.input_tags = deepcopy(inner.input_tags)
-        tags.target_tags = deepcopy(inner.target_tags)
+        for name in OF_ESTIMATOR:
+            setattr(tags, name, deepcopy(getattr(inner, name)))
         tags.non_deterministic = True
         tags.array_api_support = False  # draws and noisy sums are computed by NumPy
         return tags

@@ -12,14 +12,9 @@ from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
 from .planning.checks import nested_values, values_of_space
 
-BEFORE = (
-    "This search was fitted {} before. The cost of earlier fits, on the same records, is not included: add it "
-    "(privacy.compose), or let a PrivacyLedger count."
-)
-BEFORE_WITH_LEDGER = (
-    "This search was fitted {} before. The cost of earlier fits, on the same records, is not included: ledger.spent() "
-    "is the total of all entries."
-)
+BEFORE = "This search was fitted {} before. The cost of earlier fits, on the same records, is not included: {}"
+ADD = "add it (privacy.compose), or let a PrivacyLedger count."
+IN_LEDGER = "ledger.spent() is the total of all entries."
 
 
 def ledger_of(search: Any) -> PrivacyLedger | None:
@@ -70,7 +65,7 @@ def with_earlier_fits(search: Any, spent: PrivacySpent, ledger: PrivacyLedger | 
         return spent
     search._fits_before = getattr(search, "_fits_before", 0) + 1
     times = "once" if search._fits_before == 1 else f"{search._fits_before} times"
-    text = (BEFORE if ledger is None else BEFORE_WITH_LEDGER).format(times)
+    text = BEFORE.format(times, ADD if ledger is None else IN_LEDGER)
     return replace(spent, assumptions=(*spent.assumptions, text))
 
 

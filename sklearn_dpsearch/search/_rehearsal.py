@@ -32,9 +32,7 @@ from .private_process import imported, privately
 Found = TypeVar("Found")
 
 
-def in_public_process(
-    work: Callable[[], Found], shared: Sequence[Any] = (), writes: Sequence[str] | None = None
-) -> Found:
+def run_publicly(work: Callable[[], Found], shared: Sequence[Any] = (), writes: Sequence[str] | None = None) -> Found:
     """Do work on public or made-up records in a process of its own, and return its value.
 
     Parameters
@@ -166,7 +164,7 @@ def rehearse(fit: PrivateFit, seen: FitData) -> str | None:
         params[name] = np.ones(n) if is_per_record(name, value) else value
     job = job_in_the_open(fit.plan, made_X, made_y, fit_params=params, public=fit.public)
     try:
-        in_public_process(partial(_rehearse_all, fit.strategy, fit.plan, job), [made_X, made_y], writes=())
+        run_publicly(partial(_rehearse_all, fit.strategy, fit.plan, job), [made_X, made_y], writes=())
     except Exception as error:
         if isinstance(error, OSError):
             error.add_note(CONFINED)

@@ -261,10 +261,11 @@ def runs_of(monkeypatch):
 
 @EVERY_SEARCH
 def test_the_same_fit_once_more_gets_its_release_back_and_spends_nothing(make, folder, monkeypatch):
-    """A process may die before its user has saved the model, and its script is started again."""
+    """A process may die before its user has saved the model, and its script is started again, perhaps much later."""
     first = make(checkpoint=folder).fit(X, y)
-    fits = runs_of(monkeypatch)
-    again = make(checkpoint=folder, n_jobs=1, verbose=0).fit(X.copy(), y.copy())
+    fits, here = runs_of(monkeypatch), _checkpoint.versions()
+    monkeypatch.setattr(_checkpoint, "versions", lambda: {**here, "numpy": "0.0"})
+    again = make(checkpoint=folder, n_jobs=1, verbose=0, rehearse=True).fit(np.asfortranarray(X), y.copy())
     assert not fits
     assert released(again) == released(first)
     assert repr(again.privacy_spent_) == repr(first.privacy_spent_)
@@ -409,6 +410,14 @@ def test_a_release_that_is_damaged_is_not_spent_again_in_silence(damage, folder)
 
 
 @pytest.mark.slow
+def test_a_release_that_other_versions_cannot_read_is_not_spent_again_in_silence(folder, monkeypatch):
+    made("random", checkpoint=folder).fit(X, y)
+    monkeypatch.setattr(_checkpoint, "unpickled", lambda content: [][0])
+    with pytest.raises(PrivacyError, match="cannot be read here .IndexError.*versions"):
+        made("random", checkpoint=folder).fit(X, y)
+    assert holds_a_release_alone(folder)
+
+
 def test_a_ledger_that_does_not_know_a_release_enters_it(folder, tmp_path):
     made("random", checkpoint=folder).fit(X, y)
     ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=100.0, delta=0.0)

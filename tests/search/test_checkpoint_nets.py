@@ -21,6 +21,7 @@ from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier
 from sklearn_dpsearch.nets import training as together
 from sklearn_dpsearch.nets.stacked_training import Stack
 from sklearn_dpsearch.privacy import Fixed
+from sklearn_dpsearch.search._checkpoint import digest
 from sklearn_dpsearch.search._checkpoint_folder import DONE
 
 from .toys import holds_a_release_alone
@@ -55,6 +56,20 @@ class Dropping(torch.nn.Module):
 
 def dropping():
     return DPNeuralNetClassifier(Dropping, classes=[0, 1], sample_rate=0.1, max_steps=9, noise_multiplier=2.0)
+
+
+def test_modules_are_told_apart_by_the_values_of_their_parameters():
+    """PyTorch pickles a tensor with its address: the same script would be another search in each process."""
+
+    def digest_of(seed, **given):
+        torch.manual_seed(seed)
+        module = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 2).bfloat16())
+        return digest("estimator", DPNeuralNetClassifier(module, classes=[0, 1], **given))
+
+    first, weighted = digest_of(0), digest_of(0, criterion__weight=torch.ones(2))
+    assert first == digest_of(0)
+    assert weighted == digest_of(0, criterion__weight=torch.ones(2))
+    assert len({first, weighted, digest_of(1), digest_of(0, criterion__weight=torch.zeros(2))}) == 4
 
 
 def piped():

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sklearn_dpsearch.privacy import PureDP
-from sklearn_dpsearch.search._rehearsal import in_public_process
+from sklearn_dpsearch.search._rehearsal import run_publicly
 from sklearn_dpsearch.search.execution.job import Job, Split
 from sklearn_dpsearch.search.sample_and_aggregate import utilities_of
 
@@ -114,4 +114,4 @@ def utilities_in_the_open(search, X, y, folds, candidates):
     search._validate_params()
     plan = search._plan(search._strategy(), len(X), False, search.delta)
     job = Job(recipe=plan.recipe, split=Split(folds=folds), X=X, y=y)
-    return in_public_process(partial(utilities_of, job, candidates, "same", [None] * len(folds)), [X, y])
+    return run_publicly(partial(utilities_of, job, candidates, "same", [None] * len(folds)), [X, y])

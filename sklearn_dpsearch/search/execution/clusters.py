@@ -44,9 +44,6 @@ class DaskWorkers(Workers):
     timeout: float = 10.0
     _records: Any = None
 
-    def __reduce__(self) -> Any:
-        return Threads, (self.number,)  # a connection cannot go to another process
-
     def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
         """Results of the tasks. They are sent again if all workers with the records are lost; seeds stay."""
         pickled = [private_process.for_workers(task) for task in tasks]
@@ -98,9 +95,6 @@ class RayWorkers(Workers):
     number: int = 1
     options: dict[str, Any] = field(default_factory=dict)
     _records: Any = None
-
-    def __reduce__(self) -> Any:
-        return Threads, (self.number,)
 
     def run(self, tasks: Sequence[Callable[[], Found]], counter: Counter = uncounted) -> list[Found]:
         """Results of the tasks. Ray does those of a lost worker again; seeds stay."""

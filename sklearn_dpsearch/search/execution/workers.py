@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from joblib import parallel_config
@@ -48,6 +48,9 @@ class Workers(ABC):
         counter : callable, optional
             Told how many tasks are done, as they end: where that is public.
         """
+
+    def __reduce__(self) -> Any:
+        return Threads, (self.number,)  # a connection cannot go to another process
 
 
 @dataclass(frozen=True)
