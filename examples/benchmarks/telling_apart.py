@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--shares", type=float, nargs="+", default=[0.1, 1.0])
     options = parser.parse_args()
     for table in tables(options.data):
-        for share in options.per_sample_gradients:
+        for share in options.shares:
             print(f"\n{table.name}, {share:g} of {len(table.train):,} records, epsilon = {options.epsilon:g}")
             print(measured(table, share, options.epsilon, options.fits).to_string(float_format=lambda v: f"{v:.4g}"))
 

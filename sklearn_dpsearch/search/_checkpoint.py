@@ -279,7 +279,7 @@ def versions() -> dict[str, str]:
 
 
 def _digests(fingerprint: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Digests that recognise a search which has ended, on any versions; texts for errors may show a seed."""
+    """Digests that recognise a search which has ended, without versions; texts for errors may show a seed."""
     return {name: digest for name, (digest, _) in fingerprint.items() if name not in WHERE}
 
 
