@@ -69,22 +69,10 @@ def test_bound_by_any_potential_is_never_below_the_exact_loss(cases: int) -> Non
     assert 0.75 < check_many(cases, seed=cases) <= 1.0 + 1e-9
 
 
-def _without_the_reversed_curve(*args):
-    pld, _, *rest = args
-    return ORIGINAL(pld, brute_force.loss_distribution(np.ones(1), np.ones(1)), *rest)
-
-
-def _free_ends(pld, reverse, count, epsilon, mesh: Mesh, values):
-    return ORIGINAL(pld, reverse, count, epsilon, mesh, values) - abs(mesh.change(values))
-
-
-ORIGINAL = potentials.bound_by_potential
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("broken", [_without_the_reversed_curve, _free_ends])
-def test_a_broken_bound_is_caught(monkeypatch: pytest.MonkeyPatch, broken) -> None:
-    monkeypatch.setattr(potentials, "bound_by_potential", broken)
+def test_a_bound_without_the_reversed_curve_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = brute_force.loss_distribution(np.ones(1), np.ones(1))
+    monkeypatch.setattr(potentials, "bound_by_potential", lambda pld, _, *rest: bound_by_potential(pld, nothing, *rest))
     with pytest.raises(Violation):
         check_many(40, seed=1)
 

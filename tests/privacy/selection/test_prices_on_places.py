@@ -198,39 +198,6 @@ def test_pure_runs_cost_at_most_a_twentieth_more_than_an_order_loses() -> None:
     assert worst_order(epsilon / 1.05) > 1e-6
 
 
-# --- broken builds ------------------------------------------------------------------------------------------------
-
-
-def check_pure() -> None:
-    pld = PURE.pair.removed
-    for slope in (1.5, np.e, 4.0):
-        room = Room(Ground.of(pld, MANY, theorem_1(pld, MANY)), slope)
-        if worst_order(22.0) > bound_by_prices(room, 22.0):
-            raise Violation(f"at slope {slope}")
-
-
-@pytest.mark.parametrize(
-    ("name", "broken"),
-    [
-        ("_integral_of_prices", lambda given, places: 0.0),
-        ("_integral_of_prices", lambda given, places: float(given[1:] @ np.diff(places) ** 2)),
-        ("_nonnegative_sums", lambda steps: np.cumsum(steps) - 1e-3),
-    ],
-    ids=["lowered but not paid", "wrong widths", "negative prices"],
-)
-def test_a_broken_bound_is_caught(monkeypatch: pytest.MonkeyPatch, name: str, broken) -> None:
-    monkeypatch.setattr(prices, name, broken)
-    with pytest.raises(Violation):
-        check_pure()
-
-
-def test_room_that_is_not_there_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the room of those of low ratio the line lies above the testing region."""
-    monkeypatch.setattr(Room, "beyond", property(lambda room: 0.0))
-    with pytest.raises(Violation):
-        check_many(12, seed=2)
-
-
 # --- the guarantee ------------------------------------------------------------------------------------------------
 
 
