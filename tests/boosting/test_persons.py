@@ -11,13 +11,7 @@ import pytest
 from sklearn_dpsearch.audit import replay
 from sklearn_dpsearch.boosting import base, rounds
 from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
-from sklearn_dpsearch.boosting.noise import (
-    UNIT,
-    bounded_records,
-    cell_sums,
-    squared_distance,
-    whole_numbers,
-)
+from sklearn_dpsearch.boosting.noise import UNIT, bounded_records, cell_sums, squared_distance, whole_numbers
 from sklearn_dpsearch.boosting.rounds import RecordsByPerson, clip_persons
 from sklearn_dpsearch.privacy import PrivacyError
 

@@ -173,11 +173,7 @@ def test_bounds_that_take_long_are_asked_in_the_last_steps_alone() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "one",
-    [
-        LIGHT,
-        compose(LIGHT, PureDP(epsilon=0.1)),
-        mixture([LIGHT, PureDP(epsilon=0.1)], [0.5, 0.5]),
-    ],
+    [LIGHT, compose(LIGHT, PureDP(epsilon=0.1)), mixture([LIGHT, PureDP(epsilon=0.1)], [0.5, 0.5])],
     ids=lambda one: type(one).__name__,
 )
 def test_a_rough_bound_is_never_below_and_spares_the_prices(one) -> None:
