@@ -27,14 +27,9 @@ from sklearn_dpsearch.privacy.selection.potentials import (
     theorem_5,
 )
 from tests.privacy import brute_force
-from tests.privacy.brute_force import Mechanism, Violation, check, random_distribution, random_mechanism
+from tests.privacy.brute_force import Violation, check, random_distribution, random_mechanism
 
 EPSILONS = (0.0, 0.2, 0.7, 1.5)
-
-
-def exact_loss(one: Mechanism, distribution: CountDistribution, epsilon: float) -> float:
-    p, q = (brute_force.release(distribution, side, one.scores) for side in (one.p, one.q))
-    return brute_force.hockey_stick(p, q, epsilon)
 
 
 def check_many(cases: int, seed: int) -> float:
@@ -45,7 +40,7 @@ def check_many(cases: int, seed: int) -> float:
         one, distribution, epsilon = random_mechanism(rng), random_distribution(rng), float(rng.choice(EPSILONS))
         pair = brute_force.exact_pair(one)
         for side, direction in enumerate((one, one.reversed)):
-            exact = exact_loss(direction, distribution, epsilon)
+            exact = brute_force.exact_loss(direction, distribution, epsilon)
             good = theorem_5(pair, side, distribution, epsilon)
             other = by_random_potential(rng, pair, side, distribution, epsilon)
             if exact > min(good, other) + 1e-13:

@@ -39,11 +39,6 @@ EPSILONS = (0.0, 0.2, 0.7, 1.5, 4.0)
 SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
 
 
-def exact_loss(one: Mechanism, distribution: CountDistribution, epsilon: float) -> float:
-    p, q = (brute_force.release(distribution, side, one.scores) for side in (one.p, one.q))
-    return brute_force.hockey_stick(p, q, epsilon)
-
-
 def in_pieces(rng: np.random.Generator, one: Mechanism) -> Mechanism:
     """The same distributions; the score tosses coins, so that parts of one outcome have many places in the order."""
     number = rng.integers(1, 9, one.p.size)
@@ -63,7 +58,7 @@ def best_of_many_orders(
         moved = np.delete(order, at := int(rng.integers(order.size)))
         moved = np.insert(moved, int(rng.integers(order.size)), order[at])
         tried = np.argsort(moved)
-        loss = exact_loss(Mechanism(pieces.p, pieces.q, tried), distribution, epsilon)
+        loss = brute_force.exact_loss(Mechanism(pieces.p, pieces.q, tried), distribution, epsilon)
         if loss >= best:
             best, scores = loss, tried
     return best
@@ -126,7 +121,9 @@ def test_it_holds_for_every_order_of_the_outcomes() -> None:
         one, distribution = random_mechanism(rng), light_distribution(rng)
         if one.p.size <= 4:
             bound = bound_by_prices(best_room(ground_of(one, distribution), 0.4), 0.4)
-            assert all(exact_loss(ordered, distribution, 0.4) <= bound + 1e-13 for ordered in all_orders(one))
+            assert all(
+                brute_force.exact_loss(ordered, distribution, 0.4) <= bound + 1e-13 for ordered in all_orders(one)
+            )
 
 
 # --- an order that uses every place once --------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, 
 from sklearn_dpsearch.privacy.selection import subset
 from sklearn_dpsearch.privacy.selection.subset import TheoremFour, coupled, delta_removed
 from tests.privacy import brute_force, subset_search
-from tests.privacy.brute_force import Mechanism, Violation, exact_pair, hockey_stick, random_mechanism
+from tests.privacy.brute_force import Mechanism, Violation, exact_pair, hockey_stick, random_mechanism, small_mechanism
 from tests.privacy.subset_search import EPSILONS, VARIANTS, Search, check, neighbours
 
 SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
@@ -40,14 +40,8 @@ DELTA = 1e-5
 
 def theorem(search: Search, fraction: float, train_on: str, share: float = 1.0) -> TheoremFour:
     """Theorem 4, or Theorem 2 where nothing validates."""
-    return TheoremFour(
-        tune=search.tune_guarantee,
-        validate=search.validate_guarantee,
-        train=search.train_guarantee,
-        fraction=fraction,
-        share=share,
-        train_on=train_on,
-    )
+    parts = {"tune": search.tune_guarantee, "validate": search.validate_guarantee, "train": search.train_guarantee}
+    return TheoremFour(**parts, fraction=fraction, share=share, train_on=train_on)
 
 
 def theorem_two(tune: Guarantee, train: Guarantee, fraction: float, train_on: str) -> TheoremFour:
@@ -176,32 +170,18 @@ def test_the_average_over_known_membership_is_never_below_the_exact_loss(relatio
         uses = list(product(range(3), repeat=2))
         sizes = (int(rng.integers(2, 4)), 3)
         tune, train = (
-            {use: [_of_size(rng, size) for _ in range(number)] for use in uses}
+            {use: [small_mechanism(rng, (size,)) for _ in range(number)] for use in uses}
             for size, number in ((sizes[0], 1), (sizes[1], sizes[0]))
         )
         fraction, share = float(rng.choice([0.05, 0.3, 0.8])), float(rng.choice([0.3, 1.0]))
         promises = [_promise([tune[use][0] for use in uses if use[-1] == role], relation) for role in (0, 1)]
         promises.append(_promise([one for use in uses for one in train[use]], relation))
         for train_on in VARIANTS:
-            total = subset_then_train(
-                promises[0],
-                promises[2],
-                fraction,
-                train_on,
-                validate=promises[1],
-                validated_share=share,
-                secret_membership=False,
-            )
+            given = {"validate": promises[1], "validated_share": share, "secret_membership": False}
+            total = subset_then_train(promises[0], promises[2], fraction, train_on, **given)
             assert list(total.bounds) == ["mixture"]  # type: ignore[attr-defined]
             tightest = max(tightest, check(total, *_with_and_without(tune, train, fraction, share, train_on)))
     assert 0.3 < tightest <= 1.0 + 1e-9
-
-
-def _of_size(rng: np.random.Generator, outcomes: int) -> Mechanism:
-    while True:
-        one = random_mechanism(rng)
-        if one.p.size == outcomes:
-            return one
 
 
 def _promise(mechanisms: list, relation: str) -> Guarantee:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import DPSGD, ZCDP, GaussianDP, Guarantee, NonPrivate, ProfileDP, PureDP, RenyiDP
-from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution, on_points
+from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
 from sklearn_dpsearch.privacy.selection import threshold
 from sklearn_dpsearch.privacy.selection.published_bounds import renyi_threshold
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree, UntilAbove, until_above, until_above_pure
@@ -318,15 +318,3 @@ def test_stop_probability_has_to_be_one(p: float) -> None:
 
 def test_neighbours_of_the_base_are_those_of_the_search() -> None:
     assert until_above(PureDP(epsilon=1.0, neighboring="replace_one"), 0.2).neighboring == "replace_one"
-
-
-def test_spreading_atoms_keeps_both_masses_and_only_raises_the_curve() -> None:
-    rng = np.random.default_rng(3)
-    losses = np.sort(rng.normal(size=200))
-    one = LossDistribution(losses, rng.dirichlet(np.ones(200)), 0.0)
-    points = losses[[0, 20, 77, 150, 199]]
-    wide = LossDistribution(points, on_points(one, np.append(points, np.inf))[:-1])
-    assert wide.masses.sum() == pytest.approx(1.0)
-    assert wide.masses @ np.exp(-wide.losses) == pytest.approx(one.masses @ np.exp(-losses))
-    grid = np.linspace(-3, 3, 50)
-    assert np.all(wide.delta_at(grid) >= one.delta_at(grid) - 1e-12)
