@@ -212,6 +212,7 @@ BROKEN = {
         "release_curve",
         lambda one, p: LossDistribution(one.losses, one.masses / p * (1 - p), one.infinity / p),
     ),
+    "one run alone": ("release_curve", lambda one, p: one),
     "half of the lowest ratios": ("upper_polygon", _half_of_the_lowest_ratios),
 }
 
