@@ -154,10 +154,7 @@ def refused():
 
 
 if __name__ == "__main__":
-    with (
-        LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
+    with LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
         told = {
             "same": {**{kind: in_all_ways(kind) for kind in MODELS}, "other ways": in_other_ways("two classes")},
             "lazy": lazy(),

@@ -121,10 +121,7 @@ def test_what_a_record_may_not_add_counts_as_nothing():
     """Whatever a loss does wrong: scores or Hessians that are too long, negative Hessians, or no numbers."""
     most = UNIT // 4
     values = np.array(
-        [
-            [UNIT, UNIT + 1.0, 0.0, 0.0, np.nan, 0.0, np.inf, 1e300],
-            [most, 0.0, most + 1.0, -1.0, 0.0, most, 0.0, 0.0],
-        ]
+        [[UNIT, UNIT + 1.0, 0.0, 0.0, np.nan, 0.0, np.inf, 1e300], [most, 0.0, most + 1.0, -1.0, 0.0, most, 0.0, 0.0]]
     )
     found = bounded_records(values, BinaryLoss())
     assert found.tolist() == [[UNIT, 0, 0, 0, 0, 0, 0, 0], [most, 0, 0, 0, 0, most, 0, 0]]

@@ -21,11 +21,11 @@ from sklearn_dpsearch.nets.engines import linear
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.records import Records
 from sklearn_dpsearch.nets.sampling import PoissonBatches
-from sklearn_dpsearch.nets.stacked_training import Stack, TrainingTask
+from sklearn_dpsearch.nets.stacked_training import Stack
 from sklearn_dpsearch.nets.training import train_together
 from sklearn_dpsearch.privacy import DPSGD
 
-from .toys import CPU, traced
+from .toys import CPU, traced, training
 
 pytestmark = pytest.mark.slow
 
@@ -56,20 +56,9 @@ def released(present, make=plain, runs=RUNS):
     inputs, targets = INPUTS.clone(), TARGETS.clone()
     if not present:
         inputs[-1], targets[-1] = 0.0, 0.0
-    tasks = [
-        TrainingTask(
-            module=zeros(make()),
-            criterion=nn.MSELoss(reduction="sum"),
-            optimizer=UpdateRule.sgd(lr=1.0),
-            sample_rate=RATE,
-            steps=STEPS,
-            noise_multiplier=NOISE,
-            max_grad_norm=0.5,
-            expected_batch_size=2.8,
-            seed=np.random.SeedSequence([present, i]),
-        )
-        for i in range(runs)
-    ]
+    given = {"criterion": nn.MSELoss(reduction="sum"), "optimizer": UpdateRule.sgd(lr=1.0), "sample_rate": RATE}
+    given |= {"steps": STEPS, "noise_multiplier": NOISE, "max_grad_norm": 0.5, "expected_batch_size": 2.8}
+    tasks = [training(zeros(make()), **given, seed=np.random.SeedSequence([present, i])) for i in range(runs)]
     records = Records.of(inputs, targets, CPU)
     if make is plain:
         assert all(train_together(tasks, records, max_physical_batch=10**6))

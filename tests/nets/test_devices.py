@@ -59,14 +59,10 @@ def stack(make, engine, optimizer, number):
     return Stack(tasks, engine(tasks[0].module, tasks[0].criterion, ELSEWHERE), records, 30)
 
 
-def alone(module, criterion, device):
-    return traced(module, criterion, device)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", optimizers(), ids=["sgd", "adam"])
 @pytest.mark.parametrize(
-    ("make", "engine", "number"), [(mlp, LinearEngine, 1), (mlp, LinearEngine, 3), (Residual, alone, 1)]
+    ("make", "engine", "number"), [(mlp, LinearEngine, 1), (mlp, LinearEngine, 3), (Residual, traced, 1)]
 )
 def test_a_step_stays_on_one_device(make, engine, number, optimizer):
     nets = stack(make, engine, optimizer, number)

@@ -16,14 +16,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, StepLR
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier
 from sklearn_dpsearch.nets.engines.base import ParameterLayout
-from sklearn_dpsearch.nets.optimizers import (
-    StackedAdam,
-    StackedSGD,
-    UpdateRule,
-    check_optimizer,
-    lr_table,
-    stepper_for,
-)
+from sklearn_dpsearch.nets.optimizers import StackedAdam, StackedSGD, UpdateRule, check_optimizer, lr_table, stepper_for
 
 from .toys import CPU, flat, mlp, rule
 

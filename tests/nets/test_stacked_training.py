@@ -24,19 +24,9 @@ RUNS = 20_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 2_000
 def updates(noise_multiplier, norm, expected, seeds, make=mlp, engine=LinearEngine):
     """One step with rate 1 from the same start for each seed; the parameters' moves, shape (len(seeds), size)."""
     start = make()
-    tasks = [
-        training(
-            copy.deepcopy(start),
-            seed=seed,
-            steps=1,
-            sample_rate=1.0,
-            optimizer=UpdateRule.sgd(lr=1.0),
-            noise_multiplier=noise_multiplier,
-            max_grad_norm=norm,
-            expected_batch_size=expected,
-        )
-        for seed in seeds
-    ]
+    given = {"steps": 1, "sample_rate": 1.0, "optimizer": UpdateRule.sgd(lr=1.0), "noise_multiplier": noise_multiplier}
+    given |= {"max_grad_norm": norm, "expected_batch_size": expected}
+    tasks = [training(copy.deepcopy(start), seed=seed, **given) for seed in seeds]
     made = engine(start, tasks[0].criterion, CPU)
     Stack(tasks, made, records(5), 10**6).run()
     return np.stack([(flat(one.module) - flat(start)).numpy() for one in tasks])

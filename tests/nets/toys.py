@@ -206,6 +206,13 @@ def gradients(module, criterion, inputs, targets):
     return torch.stack(rows)
 
 
+def check_sums(engine, module, criterion, inputs, targets, norm=1.0, stack=1, rtol=1e-4, atol=2e-6):
+    """Assert that an engine sums, for each net of a stack, the clipped gradients of autograd record by record."""
+    expected = clipped(gradients(module, criterion, inputs, targets), norm)
+    for found in clipped_sums(engine, module, inputs, targets, norm, stack):
+        torch.testing.assert_close(found, expected, rtol=rtol, atol=atol)
+
+
 def clipped(rows, norm=1.0):
     """The sum of clipped gradients, from the gradients."""
     norms = rows.norm(dim=1, keepdim=True).clamp(min=1e-30)

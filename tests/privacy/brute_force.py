@@ -161,6 +161,11 @@ def _adversarial(rng: np.random.Generator, finite_loss: bool) -> Mechanism:
     return Mechanism(p, q, np.array([0, 1, 2]))
 
 
+def small_mechanism(rng: np.random.Generator, sizes: tuple[int, ...] = (2, 3, 4)) -> Mechanism:
+    """A random mechanism with one of these numbers of outcomes."""
+    return next(one for one in iter(lambda: random_mechanism(rng), None) if one.p.size in sizes)
+
+
 def random_distribution(rng: np.random.Generator) -> CountDistribution:
     """A distribution of every kind, conditioned on K ≥ 1 and capped at random."""
     mean = float(np.exp(rng.uniform(0, np.log(50))))
@@ -219,6 +224,11 @@ def check(guarantee: Guarantee, distribution: CountDistribution, one: Mechanism)
         told = exact > 1e-9
         tightest = max([tightest, *(exact[told] / stated[told])])
     return tightest
+
+
+def exact_loss(one: Mechanism, distribution: CountDistribution, epsilon: float) -> float:
+    """δ of the release at ε, in one direction."""
+    return hockey_stick(*(release(distribution, side, one.scores) for side in (one.p, one.q)), epsilon)
 
 
 def all_orders(one: Mechanism) -> Iterator[Mechanism]:

@@ -185,20 +185,18 @@ def test_a_guarantee_of_ones_own_cannot_be_written_down() -> None:
         from_dict({**PURE.to_dict(), "kind": "Mine"})
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None, True])
-def test_another_layout_is_refused(version: object) -> None:
-    with pytest.raises(PrivacyError, match="version 1 is needed"):
-        from_dict({**PURE.to_dict(), "version": version})
-
-
-def test_what_is_no_guarantee_is_refused() -> None:
-    for wrong in ({}, [], "PureDP", PURE, {"kind": "PureDP", "epsilon": 1.0}):
-        with pytest.raises(PrivacyError, match="with its version"):
+def test_what_is_no_guarantee_or_of_another_layout_is_refused() -> None:
+    of_layouts = [
+        ({**PURE.to_dict(), "version": version}, "version 1 is needed") for version in (0, 2, "1", None, True)
+    ]
+    no_layout = ({}, [], "PureDP", PURE, {"kind": "PureDP", "epsilon": 1.0})
+    of_kinds = [
+        ({"version": 1, "kind": "Geometric", "mean": 3.0}, "a guarantee is needed"),
+        ({"version": 1, "epsilon": 3.0}, "or a kind is needed"),
+    ]
+    for wrong, match in (*of_layouts, *((one, "with its version") for one in no_layout), *of_kinds):
+        with pytest.raises(PrivacyError, match=match):
             from_dict(wrong)
-    with pytest.raises(PrivacyError, match="a guarantee is needed"):
-        from_dict({"version": 1, "kind": "Geometric", "mean": 3.0})
-    with pytest.raises(PrivacyError, match="or a kind is needed"):
-        from_dict({"version": 1, "epsilon": 3.0})
 
 
 @pytest.mark.parametrize("one", [PURE, RUN, ProfileDP.from_pair(PURE.pair)], ids=lambda one: type(one).__name__)
@@ -217,22 +215,18 @@ def test_what_a_file_holds_is_checked_like_what_a_program_builds() -> None:
         json.loads(json.dumps(one.to_dict()))
         for one in (mixture([RUN, PURE], [0.3, 0.7]), compose(RUN, PURE), best_of(PURE, Geometric(7.3).capped(20)))
     )
-    with pytest.raises(ValueError, match="weights > 0 with sum 1"):
-        from_dict({**drawn, "weights": [1.0, -0.5]})
-    with pytest.raises(ValueError, match="as many weights as parts"):
-        from_dict({**drawn, "weights": [1.0]})
-    with pytest.raises(MixedNeighborsError, match="one relation is needed"):
-        from_dict({**both, "neighboring": "replace_one"})
-    with pytest.raises(ValueError, match="an integer most"):
-        from_dict({**distribution, "count": {**distribution["count"], "most": 2.5}})
-    with pytest.raises(TypeError, match="a distribution of K"):
-        from_dict({**distribution, "count": distribution["one_run"]})
-    with pytest.raises(TypeError, match="Found one_run"):
-        from_dict({**distribution, "one_run": distribution["count"]})
     heavy = json.loads(json.dumps(ProfileDP.from_pair(PURE.pair).to_dict()))
-    heavy["removed"]["masses"] = {"array": [0.5, float(np.exp(50))]}
-    with pytest.raises(ValueError, match="masses with a total"):
-        from_dict(heavy)
+    for told, edit, error, match in (
+        (drawn, {"weights": [1.0, -0.5]}, ValueError, "weights > 0 with sum 1"),
+        (drawn, {"weights": [1.0]}, ValueError, "as many weights as parts"),
+        (both, {"neighboring": "replace_one"}, MixedNeighborsError, "one relation is needed"),
+        (distribution, {"count": {**distribution["count"], "most": 2.5}}, ValueError, "an integer most"),
+        (distribution, {"count": distribution["one_run"]}, TypeError, "a distribution of K"),
+        (distribution, {"one_run": distribution["count"]}, TypeError, "Found one_run"),
+        (heavy, {"removed": {**heavy["removed"], "masses": {"array": [0.5, np.exp(50)]}}}, ValueError, "with a total"),
+    ):
+        with pytest.raises(error, match=match):
+            from_dict({**told, **edit})
 
 
 def leaves(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -7,7 +7,6 @@ keeps its place, and everything else happens as before.
 from __future__ import annotations
 
 import itertools
-import random
 import time
 
 import numpy as np
@@ -103,27 +102,17 @@ def in_place(net, hidden):
     return hidden.mul_(2.0)
 
 
-def graph_of_calls(net, hidden):
-    for _ in range(net.calls % 3 + 1):
-        hidden = torch.relu(hidden - 0.1)
-    net.calls += 1
-    return hidden
-
-
 ODD = {
     "a counter": lambda: Odd(counted, calls=0),
     "a counter in a buffer": lambda: with_buffer(Odd(buffered)),
     "every second call": lambda: Odd(alternating, calls=0),
-    "a loop by calls": lambda: Odd(graph_of_calls, calls=0),
     "an iterator": lambda: Odd(lambda net, hidden: hidden * next(net.factors), factors=itertools.count(1)),
-    "a generator of Python": lambda: Odd(lambda net, hidden: hidden * next(FACTORS)),
     "a cycle": lambda: Odd(lambda net, hidden: hidden + next(net.shifts), shifts=itertools.cycle([0.0, 1.0, -1.0])),
     "a seed inside": lambda: Odd(seeded_inside),
     "a forked seed": lambda: Odd(forked, calls=4),
     "a generator of its own": lambda: Odd(own_generator),
     "dropout by hand": lambda: Odd(lambda net, hidden: hidden * (torch.rand(hidden.shape) < 0.5)),
     "noise": lambda: Odd(lambda net, hidden: hidden + torch.randn_like(hidden)),
-    "random of Python": lambda: Odd(lambda net, hidden: hidden * random.Random(3).random()),
     "random of NumPy": lambda: Odd(lambda net, hidden: hidden * float(np.random.default_rng(0).random())),
     "a clock": lambda: Odd(lambda net, hidden: hidden * (time.monotonic() > 0)),
     "the last values": lambda: Odd(kept, last_seen=None),
@@ -147,7 +136,6 @@ ODD = {
     "doubles": lambda: Odd(lambda net, hidden: hidden.double().float()),
     "a hook": lambda: hooked(Odd(lambda net, hidden: hidden)),
 }
-FACTORS = itertools.count(1)
 
 
 def with_buffer(net):
@@ -174,8 +162,6 @@ def step(make, inputs, targets, bounds):
     """The clipped sum of a noiseless step, in several calls, by the way that training takes."""
     net = seeded(make)
     engine = engine_choice.choose_engine(net, SUM, inputs, targets).engine(net, SUM, CPU)
-    global FACTORS
-    FACTORS = itertools.count(1)
     engine.piece, engine.most = records_per_piece(len(inputs)), 8
     trained, frozen = (ParameterLayout(net).read([net], CPU, flag) for flag in (True, False))
     sums = torch.zeros_like(trained, dtype=torch.float64)

@@ -282,19 +282,13 @@ def test_extreme_targets_do_not_destroy_a_regression_nor_make_it_warn(bounds, va
 # --- bad input --------------------------------------------------------------------------------------------------
 
 #: Beyond what all nets share, which ``test_skorch_nets`` has.
-UNREAD = [
-    ({"noise_multiplier": None}, PrivacyError, "(?s)none of noise_multiplier.*one way"),
-    ({"sample_rate": 1.5}, ValueError, r"sample_rate.*\[1e-09, 1.0\]"),
-    ({"solver": "lbfgs"}, ValueError, "solver"),
-    ({"momentum": 1.0}, ValueError, "momentum"),
-    ({"learning_rate_init": 0}, ValueError, "learning_rate_init"),
-]
+UNREAD = [{"solver": "lbfgs"}, {"momentum": 1.0}, {"learning_rate_init": 0}]
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
-@pytest.mark.parametrize(("changed", "error", "match"), UNREAD)
-def test_bad_arguments_are_refused_before_any_data_is_read(kind, changed, error, match):
-    with pytest.raises(error, match=match):
+@pytest.mark.parametrize("changed", UNREAD, ids=str)
+def test_bad_arguments_are_refused_before_any_data_is_read(kind, changed):
+    with pytest.raises(ValueError, match=next(iter(changed))):
         model(kind, **changed).fit(Untouchable(), Untouchable())
 
 
@@ -325,19 +319,6 @@ def test_a_failed_fit_is_no_fit(kind):
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
-def test_seeds_repeat_and_no_seed_does_not(kind):
-    def fitted(**seeds):
-        return parameters(model(kind, **seeds).fit(X, y))
-
-    assert torch.equal(fitted(random_state=1, noise_seed=2), fitted(random_state=1, noise_seed=2))
-    assert not torch.equal(fitted(random_state=1), fitted(random_state=1))
-    torch.manual_seed(0)
-    first = fitted()
-    torch.manual_seed(0)
-    assert not torch.equal(first, fitted())
-
-
-@pytest.mark.parametrize("kind", ESTIMATORS)
 def test_nothing_but_parameters_is_in_the_pickle(kind):
     planted = X.copy()
     planted[:, 1] = 1.2345678e-3
@@ -362,11 +343,6 @@ def test_without_a_public_number_the_records_are_counted():
     many = np.zeros((25_000, 1), dtype=np.float32)
     one = DPMLPRegressor(noise_multiplier=2.0, sample_rate=1e-3, max_steps=1).fit(many, many[:, 0])
     assert one.hidden_layer_sizes_ == (64, 64)
-
-
-def test_a_seed_of_the_noise_is_among_the_assumptions():
-    assert any("noise_seed" in text for text in model(noise_seed=0).fit(X, y).privacy_spent_.assumptions)
-    assert any("the operating system" in text for text in model().fit(X, y).privacy_spent_.assumptions)
 
 
 def test_a_plain_rate_is_carried_over_in_proportion_up_to_a_long_step():
@@ -484,14 +460,8 @@ def test_a_rate_that_follows_the_number_of_records_can_be_fixed():
 @pytest.mark.parametrize("rate", [{"batch_size": 3}, {"batch_size": 3.5, "sample_rate": 0.1}])
 def test_rate_steps_and_batch_size_are_arithmetic_on_arguments_and_the_number_of_records(n, rate):
     """Whole numbers of batches or of records would round some of them."""
-    module = {
-        "module__in_features": 5,
-        "module__out_features": 2,
-        "classes": [0, 1],
-        "noise_multiplier": 1.0,
-        "lr": 0.1,
-    }
-    one = DPNeuralNetClassifier(torch.nn.Linear, **module, **rate, max_epochs=1)
+    given = {"classes": [0, 1], "noise_multiplier": 1.0, "lr": 0.1, "max_epochs": 1, **rate}
+    one = DPNeuralNetClassifier(torch.nn.Linear, module__in_features=5, module__out_features=2, **given)
     settings = settings_of(one, n)
     expected = rate.get("sample_rate", 3 / n)
     assert settings.sample_rate == one.privacy_guarantee(n).sample_rate == expected

@@ -47,18 +47,14 @@ class NoGraph(Flat):
 
 
 def binary(module=Small, **changed):
-    return DPNeuralNetBinaryClassifier(
-        module, **{"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "lr": 0.5, **changed}
-    )
+    return DPNeuralNetBinaryClassifier(module, **SHORT | changed)
 
 
 def labelled(module=Small, **changed):
-    return DPNeuralNetMultiLabelClassifier(
-        module,
-        **{"module__outputs": 3, "noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "lr": 0.5, **changed},
-    )
+    return DPNeuralNetMultiLabelClassifier(module, **SHORT | {"module__outputs": 3} | changed)
 
 
+SHORT = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "lr": 0.5}
 LONG = {"noise_multiplier": 0.5, "sample_rate": 0.3, "max_steps": 200, "noise_seed": 0, "random_state": 0}
 
 
@@ -108,13 +104,9 @@ def test_a_threshold_moves_labels_and_no_probability():
 
 def test_a_weight_of_the_positive_label_is_a_constant():
     """It moves the probabilities, and no record's gradient beyond the clipping norm."""
-    found = [
-        binary(criterion__pos_weight=torch.tensor(weight), noise_multiplier=1e-9, sample_rate=1.0, random_state=0)
-        .fit(X, y)
-        .predict_proba(X)[:, 1]
-        .mean()
-        for weight in (0.1, 1.0, 10.0)
-    ]
+    exact = {"noise_multiplier": 1e-9, "sample_rate": 1.0, "random_state": 0}
+    nets = [binary(criterion__pos_weight=torch.tensor(weight), **exact).fit(X, y) for weight in (0.1, 1.0, 10.0)]
+    found = [one.predict_proba(X)[:, 1].mean() for one in nets]
     assert found == sorted(found)
     one = binary(nn.Linear(4, 1), criterion__pos_weight=torch.tensor(1e6), lr=1.0, sample_rate=1.0, max_steps=1)
     one.set_params(noise_multiplier=1e-9, max_grad_norm=0.5)

@@ -68,15 +68,10 @@ def test_a_module_given_as_an_instance_is_copied_never_trained_in_place():
     assert torch.equal(flat(clone(one).initialize().module_), before)
 
 
-def test_a_criterion_given_as_an_instance_is_not_changed():
-    given = nn.CrossEntropyLoss(label_smoothing=0.1)
+def test_a_weighted_criterion_is_summed_so_that_no_record_changes_the_weight_of_another_and_stays_what_it_was():
+    given = nn.CrossEntropyLoss(weight=torch.tensor([500.0, 1.0]))
     one = net(criterion=given).fit(X, y)
     assert (given.reduction, one.criterion_.reduction) == ("mean", "sum")
-
-
-def test_weighted_losses_are_summed_so_that_no_record_changes_the_weight_of_another():
-    one = net(criterion__weight=torch.tensor([500.0, 1.0])).fit(X, y)
-    assert one.criterion_.reduction == "sum"
 
 
 @pytest.mark.parametrize(
@@ -90,17 +85,15 @@ def test_numbers_of_every_kind_are_taken(convert):
     assert next(one.module_.parameters()).dtype is torch.float32
 
 
-def test_integers_stay_integers_for_a_module_that_takes_them():
-    tokens = rng.integers(0, 20, size=(120, 5))
-    one = net(nn.Sequential(nn.Embedding(20, 6), nn.Flatten(), nn.Linear(30, 2))).fit(tokens, y)
-    assert one.predict_proba(tokens).shape == (120, 2)
+IMAGES = nn.Sequential(nn.Conv2d(1, 2, 3), nn.GroupNorm(1, 2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2))
+TOKENS = nn.Sequential(nn.Embedding(20, 6), nn.Flatten(), nn.Linear(30, 2))
 
 
-def test_images_are_taken():
-    images = rng.normal(size=(120, 1, 4, 4))
-    made = nn.Sequential(nn.Conv2d(1, 2, 3), nn.GroupNorm(1, 2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2))
-    one = net(made).fit(images, y)
-    assert one.predict_proba(images).shape == (120, 2)
+@pytest.mark.parametrize(
+    ("module", "given"), [(IMAGES, rng.normal(size=(120, 1, 4, 4))), (TOKENS, rng.integers(0, 20, size=(120, 5)))]
+)
+def test_images_are_taken_and_integers_stay_integers_for_a_module_that_takes_them(module, given):
+    assert net(module).fit(given, y).predict_proba(given).shape == (120, 2)
 
 
 def test_labels_are_in_the_declared_order_even_if_some_never_occur():
@@ -434,10 +427,11 @@ def test_an_interrupted_warm_start_keeps_what_it_had(interrupt):
 
 # --- bad input: found, needed, remedy; before any data is read where that is possible ----------------------------
 
+TARGET = {"noise_multiplier": None, "target_epsilon": 1.0}
 UNREAD = [
     ("none of noise", {"noise_multiplier": None}, PrivacyError, "(?s)Found none of noise_multiplier.*one way.*needed"),
     ("two kinds of noise", {"target_epsilon": 1.0, "target_delta": 1e-5}, PrivacyError, "one way to state the noise"),
-    ("a target without delta", {"noise_multiplier": None, "target_epsilon": 1.0}, PrivacyError, "target_delta="),
+    ("a target without delta", TARGET, PrivacyError, "target_delta="),
     ("a rate of 0", {"sample_rate": 0.0}, ValueError, r"sample_rate.*\[1e-09, 1.0\].*Got 0.0"),
     ("a rate that is no number", {"sample_rate": math.nan}, ValueError, "sample_rate.*Got nan"),
     ("no rate", {"sample_rate": None}, ValueError, "neither sample_rate nor batch_size"),
@@ -445,25 +439,14 @@ UNREAD = [
     ("no epochs", {"max_steps": None, "max_epochs": 0}, ValueError, "max_epochs.*Got 0"),
     ("no memory", {"max_physical_batch": 0}, ValueError, r"max_physical_batch.*an int in the range \[1, inf\).*Got 0"),
     ("no clipping", {"max_grad_norm": math.inf}, ValueError, "max_grad_norm.*Got inf"),
-    (
-        "delta of 1",
-        {"noise_multiplier": None, "target_epsilon": 1.0, "target_delta": 1.0},
-        ValueError,
-        "target_delta.*Got 1.0",
-    ),
+    ("delta of 1", {**TARGET, "target_delta": 1.0}, ValueError, "target_delta.*Got 1.0"),
     ("no classes", {"classes": None}, ValueError, "(?s)needs classes=.*which labels occur"),
     ("no such device", {"device": "cuda:99"}, ValueError, "(?s)device='cuda:99'.*not available.*device='cpu'"),
     ("a closure", {"optimizer": torch.optim.LBFGS}, ValueError, "(?s)LBFGS.*given gradients.*torch.optim.SGD"),
     ("another optimizer", {"optimizer": torch.optim.RMSprop}, ValueError, "(?s)RMSprop.*torch.optim.SGD"),
     ("groups", {"optimizer__param_groups": [("0.*", {"lr": 1.0})]}, ValueError, "(?s)optimizer__param_groups.*Freezer"),
     ("uphill", {"optimizer__maximize": True}, ValueError, "optimizer__maximize"),
-    (
-        "a validation split",
-        {"train_split": skorch.dataset.ValidSplit(5)},
-        LeakingEstimatorError,
-        "only train_split=None",
-    ),
-    ("print-outs", {"verbose": 2}, ValueError, "verbose.*Got 2"),
+    ("a split", {"train_split": skorch.dataset.ValidSplit(5)}, LeakingEstimatorError, "only train_split=None"),
     ("add_remove", {"neighboring": "add_remove"}, PrivacyError, "(?s)add_remove.*number of records is public"),
 ]
 

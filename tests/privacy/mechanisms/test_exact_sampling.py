@@ -170,9 +170,7 @@ def goodness_of_fit(draws: list[int], expected: dict[int, float]) -> float:
     observed = [counts[value] for value in cells]
     awaited = [expected[value] * len(draws) for value in cells]
     return stats.power_divergence(
-        [*observed, len(draws) - sum(observed)],
-        [*awaited, len(draws) - sum(awaited)],
-        lambda_="log-likelihood",
+        [*observed, len(draws) - sum(observed)], [*awaited, len(draws) - sum(awaited)], lambda_="log-likelihood"
     ).pvalue
 
 

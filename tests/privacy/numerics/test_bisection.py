@@ -63,10 +63,7 @@ def test_whole_numbers_are_found_to_the_last_one(turn: int) -> None:
 
 
 @given(
-    turn=st.floats(0.01, 90.0),
-    power=st.sampled_from([0.2, 1.0, 5.0]),
-    scale=st.floats(1e-6, 1e6),
-    flat=st.booleans(),
+    turn=st.floats(0.01, 90.0), power=st.sampled_from([0.2, 1.0, 5.0]), scale=st.floats(1e-6, 1e6), flat=st.booleans()
 )
 def test_the_smallest_epsilon_is_found_for_profiles_of_any_shape(
     turn: float, power: float, scale: float, flat: bool

@@ -23,7 +23,7 @@ from sklearn_dpsearch.privacy.selection.doubling import (
     lowest_levels,
 )
 from tests.privacy import brute_force
-from tests.privacy.brute_force import Violation, hockey_stick, largest_loss
+from tests.privacy.brute_force import Violation, hockey_stick
 from tests.privacy.threshold_rounds import STEPS, neighbours, noise_distribution, one_round
 
 # --- short walks, enumerated --------------------------------------------------------------------------------------
@@ -113,12 +113,6 @@ def test_profile_of_walks_is_never_above_the_stated_one() -> None:
 def test_a_cost_for_walks_that_behave_is_caught(cost: Callable[..., float]) -> None:
     with pytest.raises(Violation):
         check_walks(60, 2, cost)
-
-
-def test_a_walk_without_noise_on_the_threshold_is_caught() -> None:
-    one, other = np.full(20, 20), np.full(20, 20 + STEPS)
-    p, q = (np.array(one_round(side, 24, 1.0, threshold_scale=0.0)) for side in (one, other))
-    assert largest_loss(p, q) > worst_case(1.0, 1, 1)
 
 
 def one_draw_for_all(utilities: np.ndarray, epsilon: float, levels: int, rounds: int) -> np.ndarray:

@@ -27,14 +27,9 @@ from sklearn_dpsearch.privacy.selection.potentials import (
     theorem_5,
 )
 from tests.privacy import brute_force
-from tests.privacy.brute_force import Mechanism, Violation, check, random_distribution, random_mechanism
+from tests.privacy.brute_force import Violation, check, random_distribution, random_mechanism
 
 EPSILONS = (0.0, 0.2, 0.7, 1.5)
-
-
-def exact_loss(one: Mechanism, distribution: CountDistribution, epsilon: float) -> float:
-    p, q = (brute_force.release(distribution, side, one.scores) for side in (one.p, one.q))
-    return brute_force.hockey_stick(p, q, epsilon)
 
 
 def check_many(cases: int, seed: int) -> float:
@@ -45,7 +40,7 @@ def check_many(cases: int, seed: int) -> float:
         one, distribution, epsilon = random_mechanism(rng), random_distribution(rng), float(rng.choice(EPSILONS))
         pair = brute_force.exact_pair(one)
         for side, direction in enumerate((one, one.reversed)):
-            exact = exact_loss(direction, distribution, epsilon)
+            exact = brute_force.exact_loss(direction, distribution, epsilon)
             good = theorem_5(pair, side, distribution, epsilon)
             other = by_random_potential(rng, pair, side, distribution, epsilon)
             if exact > min(good, other) + 1e-13:
@@ -69,22 +64,10 @@ def test_bound_by_any_potential_is_never_below_the_exact_loss(cases: int) -> Non
     assert 0.75 < check_many(cases, seed=cases) <= 1.0 + 1e-9
 
 
-def _without_the_reversed_curve(*args):
-    pld, _, *rest = args
-    return ORIGINAL(pld, brute_force.loss_distribution(np.ones(1), np.ones(1)), *rest)
-
-
-def _free_ends(pld, reverse, count, epsilon, mesh: Mesh, values):
-    return ORIGINAL(pld, reverse, count, epsilon, mesh, values) - abs(mesh.change(values))
-
-
-ORIGINAL = potentials.bound_by_potential
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("broken", [_without_the_reversed_curve, _free_ends])
-def test_a_broken_bound_is_caught(monkeypatch: pytest.MonkeyPatch, broken) -> None:
-    monkeypatch.setattr(potentials, "bound_by_potential", broken)
+def test_a_bound_without_the_reversed_curve_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = brute_force.loss_distribution(np.ones(1), np.ones(1))
+    monkeypatch.setattr(potentials, "bound_by_potential", lambda pld, _, *rest: bound_by_potential(pld, nothing, *rest))
     with pytest.raises(Violation):
         check_many(40, seed=1)
 

@@ -39,11 +39,6 @@ EPSILONS = (0.0, 0.2, 0.7, 1.5, 4.0)
 SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
 
 
-def exact_loss(one: Mechanism, distribution: CountDistribution, epsilon: float) -> float:
-    p, q = (brute_force.release(distribution, side, one.scores) for side in (one.p, one.q))
-    return brute_force.hockey_stick(p, q, epsilon)
-
-
 def in_pieces(rng: np.random.Generator, one: Mechanism) -> Mechanism:
     """The same distributions; the score tosses coins, so that parts of one outcome have many places in the order."""
     number = rng.integers(1, 9, one.p.size)
@@ -63,7 +58,7 @@ def best_of_many_orders(
         moved = np.delete(order, at := int(rng.integers(order.size)))
         moved = np.insert(moved, int(rng.integers(order.size)), order[at])
         tried = np.argsort(moved)
-        loss = exact_loss(Mechanism(pieces.p, pieces.q, tried), distribution, epsilon)
+        loss = brute_force.exact_loss(Mechanism(pieces.p, pieces.q, tried), distribution, epsilon)
         if loss >= best:
             best, scores = loss, tried
     return best
@@ -126,7 +121,9 @@ def test_it_holds_for_every_order_of_the_outcomes() -> None:
         one, distribution = random_mechanism(rng), light_distribution(rng)
         if one.p.size <= 4:
             bound = bound_by_prices(best_room(ground_of(one, distribution), 0.4), 0.4)
-            assert all(exact_loss(ordered, distribution, 0.4) <= bound + 1e-13 for ordered in all_orders(one))
+            assert all(
+                brute_force.exact_loss(ordered, distribution, 0.4) <= bound + 1e-13 for ordered in all_orders(one)
+            )
 
 
 # --- an order that uses every place once --------------------------------------------------------------------------
@@ -196,39 +193,6 @@ def test_many_runs_cost_what_can_be_lost(
 def test_pure_runs_cost_at_most_a_twentieth_more_than_an_order_loses() -> None:
     epsilon = best_of(PURE, MANY).epsilon_at(1e-6)
     assert worst_order(epsilon / 1.05) > 1e-6
-
-
-# --- broken builds ------------------------------------------------------------------------------------------------
-
-
-def check_pure() -> None:
-    pld = PURE.pair.removed
-    for slope in (1.5, np.e, 4.0):
-        room = Room(Ground.of(pld, MANY, theorem_1(pld, MANY)), slope)
-        if worst_order(22.0) > bound_by_prices(room, 22.0):
-            raise Violation(f"at slope {slope}")
-
-
-@pytest.mark.parametrize(
-    ("name", "broken"),
-    [
-        ("_integral_of_prices", lambda given, places: 0.0),
-        ("_integral_of_prices", lambda given, places: float(given[1:] @ np.diff(places) ** 2)),
-        ("_nonnegative_sums", lambda steps: np.cumsum(steps) - 1e-3),
-    ],
-    ids=["lowered but not paid", "wrong widths", "negative prices"],
-)
-def test_a_broken_bound_is_caught(monkeypatch: pytest.MonkeyPatch, name: str, broken) -> None:
-    monkeypatch.setattr(prices, name, broken)
-    with pytest.raises(Violation):
-        check_pure()
-
-
-def test_room_that_is_not_there_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the room of those of low ratio the line lies above the testing region."""
-    monkeypatch.setattr(Room, "beyond", property(lambda room: 0.0))
-    with pytest.raises(Violation):
-        check_many(12, seed=2)
 
 
 # --- the guarantee ------------------------------------------------------------------------------------------------

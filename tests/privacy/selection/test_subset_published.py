@@ -23,10 +23,7 @@ DELTA = 1e-5
 # --- the papers ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("mean", "rest", "on_all"),
-    [(15, 2.455, 2.914), (45, 6.988, 6.946)],
-)
+@pytest.mark.parametrize(("mean", "rest", "on_all"), [(15, 2.455, 2.914), (45, 6.988, 6.946)])
 def test_points_of_figure_1(mean: float, rest: float, on_all: float) -> None:
     """Koskela & Kulkarni, figure 1 at q = 0.1: Rényi curves all the way, PS22 Theorem 6 for the tuning."""
     base = RenyiDP(orders=INTEGER_ORDERS, epsilons=SGD.renyi(INTEGER_ORDERS))

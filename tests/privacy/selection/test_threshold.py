@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import DPSGD, ZCDP, GaussianDP, Guarantee, NonPrivate, ProfileDP, PureDP, RenyiDP
-from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution, on_points
+from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
 from sklearn_dpsearch.privacy.selection import threshold
 from sklearn_dpsearch.privacy.selection.published_bounds import renyi_threshold
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree, UntilAbove, until_above, until_above_pure
@@ -200,36 +200,26 @@ def test_pair_of_the_search_is_above_the_release_at_every_real_epsilon(coarse_ce
 # --- the checker can fail -----------------------------------------------------------------------------------------
 
 
-def _same_chance_of_release(one: LossDistribution, p: float) -> LossDistribution:
-    """s' = s: conditioning forgotten but for its scale."""
-    return LossDistribution(one.losses, one.masses / p * (1 - p), one.infinity / p)
-
-
-def _one_run_alone(one: LossDistribution, p: float) -> LossDistribution:
-    return one
-
-
-def _only_half_of_the_lowest_ratios(one: LossDistribution, p: float) -> LossDistribution:
+def _half_of_the_lowest_ratios(one: LossDistribution, p: float) -> threshold.Polygon:
     """R may hold at most half of its worst probability on the other side."""
-    edge = threshold.upper_polygon
-
-    def halved(one: LossDistribution, p: float) -> threshold.Polygon:
-        here, there = edge(one, p)
-        return threshold.Polygon(here, np.maximum(0.5 * there, np.minimum(here, there)))
-
-    threshold.upper_polygon = halved
-    try:
-        return ORIGINAL(one, p)
-    finally:
-        threshold.upper_polygon = edge
+    here, there = UPPER_POLYGON(one, p)
+    return threshold.Polygon(here, np.maximum(0.5 * there, np.minimum(here, there)))
 
 
-ORIGINAL = threshold.release_curve
+UPPER_POLYGON = threshold.upper_polygon
+BROKEN = {
+    "conditioning forgotten but for its scale": (
+        "release_curve",
+        lambda one, p: LossDistribution(one.losses, one.masses / p * (1 - p), one.infinity / p),
+    ),
+    "one run alone": ("release_curve", lambda one, p: one),
+    "half of the lowest ratios": ("upper_polygon", _half_of_the_lowest_ratios),
+}
 
 
-@pytest.mark.parametrize("broken", [_same_chance_of_release, _one_run_alone, _only_half_of_the_lowest_ratios])
-def test_a_broken_accountant_is_caught(coarse_cells: None, monkeypatch: pytest.MonkeyPatch, broken) -> None:
-    monkeypatch.setattr(threshold, "release_curve", broken)
+@pytest.mark.parametrize(("name", "broken"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_accountant_is_caught(coarse_cells: None, monkeypatch: pytest.MonkeyPatch, name: str, broken) -> None:
+    monkeypatch.setattr(threshold, name, broken)
     with pytest.raises(Violation):
         check_many(60, seed=1)
 
@@ -329,15 +319,3 @@ def test_stop_probability_has_to_be_one(p: float) -> None:
 
 def test_neighbours_of_the_base_are_those_of_the_search() -> None:
     assert until_above(PureDP(epsilon=1.0, neighboring="replace_one"), 0.2).neighboring == "replace_one"
-
-
-def test_spreading_atoms_keeps_both_masses_and_only_raises_the_curve() -> None:
-    rng = np.random.default_rng(3)
-    losses = np.sort(rng.normal(size=200))
-    one = LossDistribution(losses, rng.dirichlet(np.ones(200)), 0.0)
-    points = losses[[0, 20, 77, 150, 199]]
-    wide = LossDistribution(points, on_points(one, np.append(points, np.inf))[:-1])
-    assert wide.masses.sum() == pytest.approx(1.0)
-    assert wide.masses @ np.exp(-wide.losses) == pytest.approx(one.masses @ np.exp(-losses))
-    grid = np.linspace(-3, 3, 50)
-    assert np.all(wide.delta_at(grid) >= one.delta_at(grid) - 1e-12)

@@ -25,7 +25,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution, symmetric_pair
 from tests.privacy import brute_force
-from tests.privacy.brute_force import Mechanism, hockey_stick, random_distribution, random_mechanism, release
+from tests.privacy.brute_force import Mechanism, hockey_stick, random_distribution, release, small_mechanism
 
 #: One run with ε = 2.00 at δ = 1e-6, as in the table of docs/theory/witness.md.
 GAUSSIAN = GaussianDP(mu=0.2**0.5)
@@ -38,13 +38,6 @@ def worst_of_orders(one: Mechanism, distribution, epsilon: float) -> float:
         for order in brute_force.all_orders(one)
         for p, q in ((one.p, one.q), (one.q, one.p))
     )
-
-
-def small_mechanism(rng) -> Mechanism:
-    while True:
-        one = random_mechanism(rng)
-        if one.p.size <= 4:
-            return one
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(one, marks=pytest.mark.slow) for one in (0, 2, 3, 4, 5))])
