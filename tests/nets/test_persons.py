@@ -199,7 +199,7 @@ def test_the_rate_of_a_candidate_follows_from_the_persons_who_train(cv):
     X, y, groups = table(300)
     net = DPLogisticRegression(classes=[0, 1], batch_size=20, max_steps=3)
     search = SEARCHES["random"](net).set_params(rehearse=False, cv=cv)
-    work, _ = search._prepare_fit(X, y, None, None, {"groups": groups})
+    work, _ = search._prepared(X, y, None, None, {"groups": groups})
     candidates = work.strategy.candidates(work.plan, Randomness(0))
     job = work.job(candidates, Randomness(1), Threads())
     training = set(groups[job.split.folds[0][0]])

@@ -130,7 +130,7 @@ def test_layers_that_follow_the_number_of_records_are_decided_anew_after_the_sub
         seen.append((round(n), choose(n)))
         return choose(n)
 
-    monkeypatch.setattr(layers, "by_rule", watching)
+    monkeypatch.setattr(layers, "hidden_layers_by_rule", watching)
     net = DPMLPClassifier(noise_multiplier=2.0, max_steps=2, classes=[0, 1])
     space = {"hidden_layer_sizes": [drawn_as]}
     one = DPSubsetSearchCV(net, space, n_iter=Fixed(2), delta=1e-6).fit(X, y)
