@@ -184,10 +184,7 @@ def _check_unit(samples: Samples, is_claimed: bool) -> None:
 
 @dataclass(frozen=True)
 class Samples:
-    """Outcomes of the fits on both data sets.
-
-    With their statements, and the first error.
-    """
+    """Outcomes of the fits on both data sets, with their statements, and the first error."""
 
     first: list[Any]
     second: list[Any]
@@ -239,10 +236,7 @@ def _fit_batch(
     data: Dataset,
     seeds: Sequence[Seed | None],
 ) -> Fitted:
-    """Outcomes of some fits on one data set.
-
-    With the statement of the first fit, and the first error.
-    """
+    """Outcomes of some fits on one data set, with the statement of the first fit, and the first error."""
     X, y, groups = data
     params = dict(fit_params) if groups is None else {**fit_params, "groups": groups}
     outcomes: list[Any] = []

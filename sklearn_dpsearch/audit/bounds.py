@@ -25,9 +25,7 @@ def certified_epsilon(
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> Array:
-    """Lower bound on ε that the counts of one event prove.
-
-    At least 0; arrays allowed.
+    """Lower bound on ε that the counts of one event prove, at least 0; arrays allowed.
 
     Parameters
     ----------
@@ -55,9 +53,7 @@ def n_counted_runs(n_runs: int) -> int:
 
 
 def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float = 0.95) -> float:
-    """Largest ε that a number of fits on each data set proves.
-
-    With an event that always or never happens.
+    """Largest ε that a number of fits on each data set proves, with an event that always or never happens.
 
     Parameters
     ----------

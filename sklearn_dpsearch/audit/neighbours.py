@@ -225,10 +225,7 @@ def _record_rows(X: Any, y: Any, groups: Any = None) -> Records:
 
 
 def _places_of_person(first: Records, second: Records, relation: Neighboring) -> Places:
-    """Places of the only person in whom two data sets differ.
-
-    Or whom one data set has more.
-    """
+    """Places of the only person in whom two data sets differ, or whom one lacks."""
     codes = persons_in(np.append(first[:, -1], second[:, -1]), len(first) + len(second))
     who = codes[: len(first)], codes[len(first) :]
     candidates = np.setxor1d(*who)

@@ -94,9 +94,7 @@ def audit_one_run(
     fit_params: Mapping[str, Any] | None = None,
     random_state: int | None = None,
 ) -> OneRunResult:
-    """Bound ε of a private estimator from below by one fit.
-
-    Or of a search, with many canaries.
+    """Bound ε of an estimator or a search from below, by one fit with canaries.
 
     A fair coin decides for each canary whether it is among the records. Where an absent record cannot be left out
     (replace-one, zero-out), a record of zeros with the canary's target stands in its place, or, with ``other_targets``,
@@ -276,9 +274,7 @@ def _canary_scores(model: Any, canaries: Array, targets: Array | None, score: Ca
 
 
 def target_score(model: Any, canaries: Array, targets: Array | None) -> Array:
-    """Score of canaries: log-probability of their targets.
-
-    Or minus the absolute error.
+    """Score of canaries: log-probability of their targets, or minus the absolute error.
 
     Raises
     ------

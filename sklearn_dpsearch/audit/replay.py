@@ -52,10 +52,7 @@ class ReplayedRelease:
 
     @property
     def passed(self) -> bool:
-        """True if the sums are as close as was declared.
-
-        Without rounding where they are whole numbers.
-        """
+        """True if the sums are as close as was declared, without rounding where they are whole numbers."""
         return self.squared_distance is not None and self.squared_distance <= self.squared_sensitivity
 
 

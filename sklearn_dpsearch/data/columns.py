@@ -45,10 +45,7 @@ class Given(NamedTuple):
 
 
 def library_of(values: Any) -> str | None:
-    """Name of the library of a container, None for unknown ones.
-
-    Also for subclasses, which may do anything.
-    """
+    """Name of the library of a container, None for unknown ones, also for subclasses, which may do anything."""
     kind = type(values)
     name = kind.__module__.partition(".")[0]
     library = sys.modules.get(name)

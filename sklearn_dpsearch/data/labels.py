@@ -37,10 +37,7 @@ def positions(y: Any, classes: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64
 
 
 def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.signedinteger]:
-    """Codes of labels among declared classes, −1 for others.
-
-    As small integers: there is one for each record.
-    """
+    """Codes of labels among declared classes, −1 for others, as small integers: there is one for each record."""
     return positions(y, classes).astype(np.min_scalar_type(-len(classes)))
 
 

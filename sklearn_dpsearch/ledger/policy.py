@@ -54,10 +54,7 @@ def read_policy(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def budget_under(policy: Policy, **given: Any) -> dict[str, Any]:
-    """Budget and relation of a new ledger, under a policy.
-
-    As given, within the rules, or those of the rules.
-    """
+    """Budget and relation of a new ledger, under a policy, as given, within the rules, or those of the rules."""
     for name, value in given.items():
         rule, one_kind = policy.get(name, value), name == "neighboring"
         if value is not None and (value != rule if one_kind else value > rule):

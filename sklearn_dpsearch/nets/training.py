@@ -166,7 +166,7 @@ def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
 def _split_by_batch_size(members: list[int], sizes: list[int], most: float) -> list[list[int]]:
     """Split nets into stacks whose batch sizes are within a factor two.
 
-    A stack holds at most ``most`` records. Batches are filled up to its widest.
+    A stack holds at most ``most`` records.
 
     Batches are filled up to the widest of the stack: nets of very different sizes would mostly compute on empty rows.
     """

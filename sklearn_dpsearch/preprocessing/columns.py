@@ -328,10 +328,7 @@ class Hashed(OneHot):
 
 
 def _text_of(value: Any) -> str:
-    """Text of a value, equal for equal numbers.
-
-    And for a number in text.
-    """
+    """Text of a value, equal for equal numbers, and for a number in text."""
     number = number_of(value)
     return str(value) if math.isnan(number) else repr(number + 0.0)  # -0.0 becomes 0.0
 

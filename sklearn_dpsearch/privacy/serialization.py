@@ -96,10 +96,7 @@ def _as_declared_number(field: Field[Any], value: object) -> object:
 
 
 def from_plain(found: Mapping[str, Any]) -> Any:
-    """Rebuild the guarantee that was written as this dictionary.
-
-    With its version.
-    """
+    """Rebuild the guarantee that was written as this dictionary, with its version."""
     if not isinstance(found, Mapping) or "version" not in found:
         raise PrivacyError(
             f"Found {short_repr(found)}; the dictionary of a guarantee is needed, with its version. Give what "

@@ -26,9 +26,7 @@ MOST = 0.8
 
 @dataclass(kw_only=True, eq=False)
 class NeededEpsilon(Display):
-    """Display of the scores of a model at several ε.
-
-    And the smallest ε that reaches what is wanted.
+    """Display of the scores of a model at several ε, and the smallest ε that reaches what is wanted.
 
     Parameters
     ----------

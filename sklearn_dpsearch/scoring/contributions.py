@@ -118,10 +118,7 @@ def contributions(respond: Respond, evaluate: Evaluate, X: Any, y: Any, worst: S
 
 
 def quantised(values: Array, lower: float, upper: float, resolution: int) -> Places:
-    """Numbers rounded to one of ``resolution + 1`` levels.
-
-    From lower (0) to upper (``resolution``).
-    """
+    """Numbers rounded to one of ``resolution + 1`` levels, from lower (0) to upper (``resolution``)."""
     share = (np.clip(values, lower, upper) - lower) / (upper - lower)
     return np.clip(np.rint(share * resolution), 0, resolution).astype(np.int64)
 

@@ -142,9 +142,7 @@ RETRIEVAL: dict[str, Callable[[float, float, float], tuple[float, float]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalScorer(CountScorer):
-    """Scorer of precision, recall or F₁ of one class.
-
-    From noisy counts of its hits, false alarms and misses.
+    """Scorer of precision, recall or F₁ of one class, from noisy counts of its hits, false alarms and misses.
 
     Parameters
     ----------
@@ -208,9 +206,7 @@ EXACTLY = {"roc_auc": roc_auc_score, "average_precision": average_precision_scor
 
 @dataclass(frozen=True, kw_only=True)
 class RankingScorer(HistogramScorer):
-    """Scorer of ROC AUC or average precision of one class.
-
-    From noisy histograms.
+    """Scorer of ROC AUC or average precision of one class, from noisy histograms.
 
     Parameters
     ----------

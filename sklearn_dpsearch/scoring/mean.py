@@ -217,10 +217,7 @@ class MeanScorer(PrivateScorer):
         return mean if self.greater_is_better else -mean
 
     def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Mean of the values, without clipping.
-
-        As they are, also if some are not finite.
-        """
+        """Mean of the values, without clipping, as they are, also if some are not finite."""
         mean = float(np.average(self._values(estimator, X, y), weights=sample_weight))
         return mean if self.greater_is_better else -mean
 

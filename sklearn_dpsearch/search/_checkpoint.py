@@ -343,7 +343,7 @@ def plain_records(name: str, value: Any) -> Any:
             f"Found {name} of type {type(value).__name__} together with checkpoint=; arrays or data frames are needed, "
             "so that a search that goes on can tell whether its records are the same. Leave checkpoint=None."
         )
-    if isinstance(value, np.ndarray):
+    if type(value) in (np.ndarray, np.memmap):  # of others, such as masked arrays, more than the values counts
         return np.ascontiguousarray(value)
     if not is_frame(value):
         return value

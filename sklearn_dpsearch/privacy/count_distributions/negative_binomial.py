@@ -100,10 +100,7 @@ class TruncatedNegativeBinomial(CountDistribution):
         return np.expm1(-self.eta * self._log_base(z, u)) / math.expm1(-self.eta * math.log(self.gamma))
 
     def shortfall(self, u: float) -> float:
-        """Difference 1 − f(1 − u) of the generating function, exact for small u.
-
-        At least u, as K ≥ 1.
-        """
+        """Difference 1 − f(1 − u) of the generating function, exact for small u, at least u, as K ≥ 1."""
         if self.gamma == 1:
             return u
         log_growth = math.log1p(self._failure / self.gamma * u)  # of 1 − (1−γ)z, from z = 1 to z = 1 − u

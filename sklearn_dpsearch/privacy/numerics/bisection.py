@@ -84,10 +84,7 @@ def whole_midpoint(low: float, high: float) -> float:
 
 
 def within(relative: float = 0.0, absolute: float = 0.0) -> Callable[[float, float], bool]:
-    """Predicate: two numbers are close to each other.
-
-    At most absolute + relative·(the larger one) apart.
-    """
+    """Predicate: two numbers are at most absolute + relative·(the larger one) apart."""
     return lambda low, high: high - low <= absolute + relative * high
 
 

@@ -304,10 +304,7 @@ def _window_with_jumps(start: GridPart, jumps: Sequence[GridPart], tail_mass: fl
 
 
 def _masses_with_jumps(tilt: float, start: GridPart, jumps: Sequence[GridPart], low: int, high: int) -> Array:
-    """Upper bounds on masses of sums with rare losses, by one tilt.
-
-    As ``grid_sums.masses_by``.
-    """
+    """Upper bounds on masses of sums with rare losses, by one tilt, as ``grid_sums.masses_by``."""
     circle = _tilted_sums_with_jumps(tilt, start, jumps, fft.next_fast_len(high - low + 1, real=True))
     log_moment = start.log_moment(tilt) + _log_jump_rate(jumps, tilt)
     return tilted_back(circle, tilt, log_moment, (start, *jumps), low, high)

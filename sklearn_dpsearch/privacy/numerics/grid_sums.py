@@ -71,10 +71,7 @@ class GridPart:
         return part.log_moment(tilt * gap)
 
     def moments(self, tilt: float) -> tuple[float, float]:
-        """Mean and variance of the tilted grid index.
-
-        Without masses that are negligible in both.
-        """
+        """Mean and variance of the tilted grid index, without masses that are negligible in both."""
         index, log_masses = self.atoms
         exponents = tilt * index + log_masses
         exponents -= exponents.max()
@@ -120,10 +117,7 @@ def masses_by(tilt: float, steps: Sequence[GridPart], low: int, high: int) -> Ar
 def tilted_back(
     circle: tuple[Array, float], tilt: float, log_moment: float, steps: Sequence[GridPart], low: int, high: int
 ) -> Array:
-    """Upper bounds on masses from tilted ones around a circle.
-
-    With the error of each.
-    """
+    """Upper bounds on masses from tilted ones around a circle, with the error of each."""
     around, error = circle
     index = np.arange(low, high + 1)
     back = log_moment - tilt * index

@@ -116,10 +116,7 @@ def _denser_at_ends(number: int) -> Array:
 
 
 def fine_mesh(pld: LossDistribution) -> Mesh:
-    """Mesh on which a bound by potentials is computed.
-
-    With very narrow columns at both ends.
-    """
+    """Mesh on which a bound by potentials is computed, with very narrow columns at both ends."""
     even = _denser_at_ends(COLUMNS + 1)
     low, high = np.geomspace(1e-7, even[1], 8)[:-1], np.geomspace(1e-7, 1.0 - even[-2], 8)[:-1]
     return mesh_of(pld, np.sort(np.concatenate([even, low, 1.0 - high])), np.linspace(0.0, 1.0, DEPTH))
@@ -174,10 +171,7 @@ def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -
 
 
 def _few_ratios(pld: LossDistribution) -> tuple[Array, Array]:
-    """Likelihood ratios and masses of a pair, thinned to a few.
-
-    With the means and the ends of the given pair.
-    """
+    """Likelihood ratios and masses of a pair, thinned to a few, with the means and the ends of the given pair."""
     losses, masses = pld.losses, pld.masses
     if losses.size <= RATIOS:
         return np.exp(losses), masses

@@ -206,9 +206,7 @@ def lower_edge(pld: LossDistribution, at: Nodes) -> tuple[Nodes, Array]:
 
 
 def _edge_from_above(pld: LossDistribution, at: Nodes) -> tuple[Array, Array]:
-    """Lower edge q_min(q), rounded down, from the largest losses.
-
-    With its slope.
+    """Lower edge q_min(q), rounded down, from the largest losses, with its slope.
 
     It is taken a little to the left of q, by more than the sums of p may be wrong: at losses far below zero the slope
     exp(−loss) would make a large error of a small one.

@@ -89,10 +89,7 @@ def with_mass_at_most_one(pld: LossDistribution) -> LossDistribution:
 
 
 def lower_polygon(pld: LossDistribution) -> Polygon:
-    """Lower edge q_min of the testing region as a polygon.
-
-    From e = 0 to 1: the outcomes of highest loss first.
-    """
+    """Lower edge q_min of the testing region as a polygon, from e = 0 to 1: the outcomes of highest loss first."""
     above_p, above_q = pld.from_above
     pld = _spread_on_cells(pld, _log_odds(pld.infinity + above_p[:-1]) + _log_odds(above_q[:-1]), 2 * STEP_X)
     above_p, above_q = pld.from_above

@@ -159,10 +159,7 @@ def _known_mechanisms(one_run: Guarantee) -> list[Tails]:
 
 
 def _mechanisms_of_pair(pair: DominatingPair) -> list[Tails]:
-    """Mechanisms of both directions of a dominating pair.
-
-    Where the reversed curve is covered by the other direction.
-    """
+    """Mechanisms of those directions of a dominating pair whose reversed curve the other one covers."""
     both = ((pair.removed, pair.added), (pair.added, pair.removed))
     found = [(probabilities(pld), reverse) for pld, reverse in both]
     return [cuts(outcomes) for outcomes, reverse in found if _is_covered(outcomes, reverse)]
@@ -197,10 +194,7 @@ def _mechanisms_of_dpsgd(one_run: DPSGD) -> list[Tails]:
 
 
 def _dpsgd_step_cells(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:
-    """Probabilities of the cells of one noisy DP-SGD sum.
-
-    With and without the record (or with one and the other).
-    """
+    """Probabilities of the cells of one noisy DP-SGD sum, with and without the record (or with one and the other)."""
     edges = np.linspace(-1.0 - 14.0 * noise, 1.0 + 14.0 * noise, 40001)
     inner = edges[1:-1]  # the first and the last cell reach to infinity
     alone, moved, back = (

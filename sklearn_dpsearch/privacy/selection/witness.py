@@ -46,10 +46,7 @@ NEAR = (-5, -1, 0, 1, 5)
 
 
 class Outcomes(NamedTuple):
-    """Outcomes of a mechanism by rising likelihood ratio: P- and P'-masses.
-
-    And the largest error of their sums.
-    """
+    """Outcomes of a mechanism by rising likelihood ratio: P- and P'-masses, and the largest error of their sums."""
 
     p: Array
     q: Array
@@ -180,10 +177,7 @@ def _smallest_reliable_delta(one_run: Guarantee, distribution: CountDistribution
 
 
 def worst_tails(one_run: Guarantee) -> list[Tails]:
-    """Tails of the worst mechanism with a guarantee, both directions.
-
-    Or of the accountant's own pair.
-    """
+    """Tails of the worst mechanism with a guarantee, both directions, or of the accountant's own pair."""
     if isinstance(one_run, RenyiDP):
         raise PrivacyError(
             "No worst mechanism of a Rényi curve at finitely many orders is known. Use a guarantee with one."
@@ -345,10 +339,7 @@ def _positions(shares: Array, cumulative: Array) -> Array:
 
 
 def _masses_between(below: Array, above: Array) -> Array:
-    """Masses between neighbouring cuts, with all digits.
-
-    From the side on which no digits cancel.
-    """
+    """Masses between neighbouring cuts, with all digits, from the side on which no digits cancel."""
     return np.asarray(np.maximum(np.where(below[1:] < 0.5, np.diff(below), -np.diff(above)), 0.0))
 
 

@@ -72,10 +72,7 @@ def as_deployment(content: Content) -> str:
 
 
 def _fill_registry_line(field: str, answers: Mapping[str, Any]) -> str:
-    """Line of the registry entry with its answer, or its question.
-
-    Nothing if there is neither.
-    """
+    """Line of the registry entry with its answer, or its question; empty without both."""
     line, _, question = field.partition(" # ")
     try:
         return line.format_map(answers) + "\n"

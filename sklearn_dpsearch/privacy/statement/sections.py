@@ -246,10 +246,7 @@ def _tuning_sentences(spent: Stated) -> Iterator[str]:
 
 
 def _share_of_choice(spent: Stated) -> Iterator[str]:
-    """Sentence on the part of ε that the choice takes.
-
-    Where one search is all that was released.
-    """
+    """Sentence on the part of ε that the choice takes, where one search is all that was released."""
     first = spent.components[0].guarantee if len(spent.components) == 1 else None
     found = getattr(first, "presence", first)
     if type(found).__name__ in WITHOUT_A_CHOICE and 0 < spent.epsilon < math.inf:

@@ -26,10 +26,7 @@ def in_words(guarantee: Guarantee) -> str:
 
 
 def _parts_in_words(parts: Sequence[Guarantee]) -> str:
-    """Mechanisms of several parts in words, equal ones together.
-
-    At most ``MOST`` different ones.
-    """
+    """Mechanisms of several parts in words, equal ones together; at most ``MOST`` different ones."""
     counted = Counter(map(in_words, parts))
     named = [text if number == 1 else f"{number} × ({text})" for text, number in counted.items()]
     more = f"; and {len(named) - MOST} more" if len(named) > MOST else ""
