@@ -18,7 +18,8 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from ..data.columns import NUMBERS, is_frame, typed
+from ..data.columns import NUMBERS, is_frame, without_records
+from ..data.records import read_table
 from ..privacy import LeakingEstimatorError
 from .seeds import fitted_parts
 
@@ -146,7 +147,7 @@ class FittedByParameters(BaseEstimator):
         return self.fit(X).transform(X)
 
     def transform(self, X: Any) -> Any:
-        return self.step.transform(typed(X))
+        return self.step.transform(read_table(X))
 
     def __getattr__(self, name: str) -> Any:
         if name == "step" or name.startswith("__"):  # a copy asks before it has a step
@@ -221,6 +222,6 @@ def _table_of_one_record(X: Any, values: list[Any]) -> Any:
         import pandas as pd
 
         columns = [pd.Series([value], dtype=object if isinstance(value, str) else None) for value in values]
-        return pd.concat(columns, axis=1).set_axis(typed(X[:0]).columns, axis=1)
+        return pd.concat(columns, axis=1).set_axis(read_table(without_records(X)).columns, axis=1)
     texts = any(isinstance(value, str) for value in values)
     return np.array([values], dtype=object if texts else None)

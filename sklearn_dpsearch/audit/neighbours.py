@@ -11,7 +11,9 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import type_of_target
 
+from ..data.labels import as_array
 from ..data.persons import persons_in
+from ..data.records import dense_numbers
 from ..privacy import PrivacyError
 from ..privacy._checks import check_neighboring
 from ..privacy._types import Array, Neighboring
@@ -122,7 +124,7 @@ def worst_case(
     (3, 4, [[2.0, 3.0]])
     """
     check_neighboring(neighboring)
-    values, target = _numeric_table(X), None if y is None else np.asarray(y)
+    values, target = _numeric_table(X), None if y is None else as_array(y)
     record, label, opposite, other_label = _extreme_record(values, target, scale)
     persons = np.arange(len(values)) if groups is None else persons_in(groups, len(values))
     counts = np.bincount(persons)
@@ -195,10 +197,10 @@ def _with_record_at(
 
 def _numeric_table(X: Any) -> Array:
     """Records as a table of floats, or an error."""
-    values = np.asarray(X.toarray() if issparse(X) else X)
-    if values.ndim != 2 or values.dtype.kind not in "iufb" or len(values) < 2:
+    values = dense_numbers(X)
+    if values.ndim != 2 or len(values) < 2 or not np.isfinite(values).all():
         raise ValueError(
-            f"Found X of shape {values.shape} and type {values.dtype}; a canary can be built for a table of numbers "
+            f"Found X of shape {values.shape}; a canary can be built for a table of numbers "
             "with two records or more. Give other=(X, y), a neighbour of your own."
         )
     return values.astype(float)

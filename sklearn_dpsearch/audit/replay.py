@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 import joblib
 import numpy as np
 
+from ..data.partitions import is_partitioned
+from ..data.records import number_of_records
 from ..privacy import PrivacyError
 from ..privacy.mechanisms.release_sum import Sums, listening
 
@@ -176,8 +178,9 @@ def _steps_between(estimator: Any, X: Any, other: Any) -> int:
     """Number of records zeroed out between two data sets."""
     known = estimator.get_params() if hasattr(estimator, "get_params") else {}
     relations = {value for name, value in known.items() if name.rpartition("__")[2] == "neighboring"}
-    counted = not isinstance(X, (list, tuple))  # of files: their number is not that of the records
-    return 2 if counted and relations == {"zero_out"} and len(X) == len(other) else 1
+    if is_partitioned(X) or relations != {"zero_out"}:
+        return 1
+    return 2 if number_of_records(X) == number_of_records(other) else 1
 
 
 def _squared_norm(moved: Sums, norm: int) -> int | float:

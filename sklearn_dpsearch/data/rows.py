@@ -18,6 +18,17 @@ def rows_of_frame(frame: Any, places: Numbers) -> Any:
     return frame.iloc[places]
 
 
+def rows_in_file(X: Any, least: int) -> Any:
+    """Rows of an array in a file of at least so many bytes; other containers as they are."""
+    in_file = type(X) is np.memmap and X.nbytes >= least
+    return ChosenRows(X) if in_file else X
+
+
+def array_in_memory(X: Any) -> Any:
+    """Copy of an array in a file, which may change meanwhile; other containers as they are."""
+    return np.array(X) if type(X) is np.memmap else X
+
+
 @dataclass(frozen=True, eq=False)
 class ChosenRows:
     """Chosen rows of an array, copied only as they are read.
@@ -43,6 +54,11 @@ class ChosenRows:
     def shape(self) -> tuple[int, ...]:
         """Shape of the chosen rows."""
         return (len(self), *self.data.shape[1:])
+
+    @property
+    def bytes_in_file(self) -> int:
+        """Bytes of the whole array, if it is in a file; else 0."""
+        return self.data.nbytes if isinstance(self.data, np.memmap) else 0
 
     @property
     def ndim(self) -> int:

@@ -15,7 +15,7 @@ from .engines import engine_choice, rounding
 from .engines.per_sample import OpacusEngine
 from .named_tensors import net_name
 from .randomness import global_torch_seed
-from .records import Records
+from .records import TrainingData
 from .stacked_training import Stack, TrainingTask
 from .torch_settings import exact_arithmetic
 
@@ -27,7 +27,11 @@ FEWEST = 4
 
 
 def train(
-    task: TrainingTask, records: Records, *, max_physical_batch: int, tell: Callable[[Stage], None] = lambda stage: None
+    task: TrainingTask,
+    records: TrainingData,
+    *,
+    max_physical_batch: int,
+    tell: Callable[[Stage], None] = lambda stage: None,
 ) -> None:
     """Train one net in place by DP-SGD.
 
@@ -47,7 +51,7 @@ def train(
     task.notes[:] = (*way.assumptions, *records.assumptions())
 
 
-def _engine_choice(task: TrainingTask, records: Records) -> engine_choice.EngineChoice:
+def _engine_choice(task: TrainingTask, records: TrainingData) -> engine_choice.EngineChoice:
     if task.engine == "opacus":
         return engine_choice.EngineChoice(OpacusEngine)
     return engine_choice.choose_engine(task.module, task.criterion, records.inputs, records.targets)
@@ -72,7 +76,7 @@ def _explain_unknown_tokens(module: nn.Module) -> Iterator[None]:
         ) from None
 
 
-def train_together(tasks: Sequence[TrainingTask], records: Records, *, max_physical_batch: int) -> list[bool]:
+def train_together(tasks: Sequence[TrainingTask], records: TrainingData, *, max_physical_batch: int) -> list[bool]:
     """Train several nets in place, as stacks of equal architecture.
 
     The answer says for each whether it succeeded.
@@ -92,7 +96,7 @@ def train_together(tasks: Sequence[TrainingTask], records: Records, *, max_physi
     return done
 
 
-def _train_stack(tasks: list[TrainingTask], records: Records, max_physical_batch: int) -> list[TrainingTask]:
+def _train_stack(tasks: list[TrainingTask], records: TrainingData, max_physical_batch: int) -> list[TrainingTask]:
     """Train nets as one stack; return those left unfinished.
 
     They keep their initial parameters.
@@ -108,7 +112,7 @@ def _train_stack(tasks: list[TrainingTask], records: Records, max_physical_batch
     return tasks if stack is None else stack.tasks
 
 
-def _trains_alone(task: TrainingTask, records: Records, max_physical_batch: int) -> bool:
+def _trains_alone(task: TrainingTask, records: TrainingData, max_physical_batch: int) -> bool:
     done = False
     with contained():  # in a search: the worst score, in silence
         train(task, records, max_physical_batch=max_physical_batch)
@@ -119,7 +123,9 @@ def _trains_alone(task: TrainingTask, records: Records, max_physical_batch: int)
 # --- choice of stacks ------------------------------------------------------------------------------------------------
 
 
-def _group_into_stacks(tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int) -> list[list[int]]:
+def _group_into_stacks(
+    tasks: Sequence[TrainingTask], records: TrainingData, max_physical_batch: int
+) -> list[list[int]]:
     """Group nets into stacks of similar batch sizes that fit memory."""
     found: dict[Hashable, list[int]] = {}
     for i, task in enumerate(tasks):
@@ -147,7 +153,7 @@ def _most_records_in_stack(task: TrainingTask, size: int, device: torch.device) 
     return size * (room // each if room >= FEWEST * each else 1.0)
 
 
-def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
+def _stack_key(task: TrainingTask, records: TrainingData) -> Hashable | None:
     """Key that is equal for nets that can train as one stack.
 
     None for a net that is trained alone.

@@ -245,14 +245,14 @@ MUTANTS = {
     "augmentation that the user seeded": Mutant(
         mistake="What a dataset draws for a record follows from the order of reading, and a public seed.",
         file="nets/records.py",
-        old="                _seed_global_generators(words)\n",
+        old="                _seed_global_generators(words, self.device)\n",
         new="",
         tests=("nets/estimators/test_input_records.py",),
     ),
     "masks that a dataset seeds": Mutant(
         mistake="A dataset that calls manual_seed in each reading chooses the masks of dropout, too.",
         file="nets/records.py",
-        old="        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):\n",
+        old='        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):\n',
         new="        with contextlib.nullcontext():\n",
         tests=(
             "nets/estimators/test_input_records.py::test_a_dataset_that_seeds_generators_does_not_choose_the_masks_of_dropout",

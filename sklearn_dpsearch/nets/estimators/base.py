@@ -29,7 +29,7 @@ from ..estimators import cost, step_size
 from ..fingerprint import words_of_training
 from ..optimizers import Memory, Table, UpdateRule, memory_on_cpu
 from ..randomness import Seed, seed_of_training, seed_sequence
-from ..records import Records
+from ..records import TrainingData
 from ..stacked_training import TrainingTask
 from ..torch_settings import checked_device
 from ..training import train, train_together
@@ -285,7 +285,7 @@ class DPSGDEstimator(BaseEstimator):
         """Return whether the optimizer is SGD, which moves by the gradient itself."""
 
     @abstractmethod
-    def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
+    def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> TrainingData:
         """Check the records, initialise the module, and return records for training."""
 
     def _module_in_training(self) -> nn.Module:
@@ -314,7 +314,7 @@ class DPSGDEstimator(BaseEstimator):
     # --- training -------------------------------------------------------------------------------------------------
 
     def _task(
-        self, settings: Settings, given: Records, costs: Sequence[PrivacySpent], places: int | None = None
+        self, settings: Settings, given: TrainingData, costs: Sequence[PrivacySpent], places: int | None = None
     ) -> TrainingTask:
         """Training task of a net, by its arguments and its records."""
         expected = settings.expected_batch_size(given.units)
@@ -446,7 +446,7 @@ class PreparedTraining:
     """Training of a net, prepared up to its first step."""
 
     net: DPSGDEstimator
-    given: Records
+    given: TrainingData
     device: torch.device
     settings: Settings
     costs: list[PrivacySpent]
