@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import type_of_target
 from ..data.labels import as_array
 from ..data.persons import persons_in
 from ..data.records import dense_numbers
+from ..data.rows import stacked
 from ..privacy import PrivacyError
 from ..privacy._checks import check_neighboring
 from ..privacy._types import Array, Neighboring
@@ -84,7 +85,7 @@ class Neighbours:
         steps = 2 if neighboring == "zero_out" and not absent else 1
         both = dict(zip(("groups", "other_groups"), (*groups, *other_groups)))
         both |= {"X": X, "y": y, "other_X": other_X, "other_y": other_y}
-        return cls(neighboring=neighboring, steps=steps, canary=_stack_records(shown), **both)
+        return cls(neighboring=neighboring, steps=steps, canary=stacked(shown), **both)
 
 
 def worst_case(
@@ -282,18 +283,3 @@ def _not_neighbours(first: Records, second: Records, relation: Neighboring, need
         f"The two data sets are not neighbours under {relation!r}: {found}; needed are {needed}. Give such a pair, "
         "name the relation that holds (neighboring=), or leave other out to have a canary built."
     )
-
-
-def _stack_records(rows: list[Any]) -> Any:
-    """Records of any container in one."""
-    if len(rows) == 1:
-        return rows[0]
-    if issparse(rows[0]):
-        from scipy.sparse import vstack
-
-        return vstack(rows)
-    if hasattr(rows[0], "iloc"):
-        import pandas as pd
-
-        return pd.concat(rows)
-    return np.concatenate([np.asarray(row) for row in rows])
