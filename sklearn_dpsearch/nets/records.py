@@ -20,10 +20,9 @@ from ..data.datasets import RecordSource
 from ..data.labels import as_array, check_kind, class_codes, label_kind
 from ..data.rows import ChosenRows
 from .named_tensors import Inputs, input_names, list_tensors, map_tensors
-from .randomness import Seed, reading_generator
+from .randomness import CPU, Seed, reading_generator
 from .sampling import RecordsOfPersons
 
-CPU = torch.device("cpu")
 #: Records at once that are read for a digest: few enough for a cache.
 BLOCK = 1024
 #: Least bytes of an array in a file whose rows stay there. A smaller array is read once, which makes training faster:
@@ -87,7 +86,7 @@ class TrainingData(ABC):
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
         """Inputs and targets of the records with these numbers.
 
-        Shapes (*places.shape, ...); any finite ones in places without a record.
+        Shapes (*places.shape, ...); zeros in places without a record.
         """
 
     def assumptions(self) -> tuple[str, ...]:
@@ -130,8 +129,7 @@ class HeldRecords(TrainingData):
     """Records in memory, on the device of the training."""
 
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
-        known = places.clamp(max=max(len(self) - 1, 0))
-        return map_tensors(lambda rows: take_rows(rows, known), self.inputs), take_rows(self.targets, known)
+        return map_tensors(lambda rows: take_rows(rows, places), self.inputs), take_rows(self.targets, places)
 
     def are(self, other: TrainingData) -> bool:
         if not isinstance(other, HeldRecords) or input_names(self.inputs) != input_names(other.inputs):
@@ -141,13 +139,14 @@ class HeldRecords(TrainingData):
 
 
 def take_rows(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """Rows of a tensor at these places; zeros if it has none.
+    """Rows of a tensor at these places; zeros at places that it lacks.
 
     Shape (*places.shape, ...).
     """
-    rows = rows if len(rows) else rows.new_zeros((1, *rows.shape[1:]))
-    found = rows.index_select(0, places.reshape(-1))
-    return found.view(*places.shape, *rows.shape[1:])
+    flat, n = places.reshape(-1), len(rows)
+    taken = rows.index_select(0, flat.clamp(max=n - 1)) if n else rows.new_empty((len(flat), *rows.shape[1:]))
+    taken[flat >= n] = 0
+    return taken.view(*places.shape, *rows.shape[1:])
 
 
 def _equal_tensors(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
@@ -233,9 +232,10 @@ class MappedRecords(TrainingData):
     how: Hashable
 
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
-        known = places.clamp(max=len(self) - 1)
-        found = self.convert(self.rows[known.reshape(-1).cpu().numpy()]).to(self.device)
-        return found.unflatten(0, places.shape), take_rows(self.targets, known)
+        flat = places.reshape(-1)
+        rows = self.convert(self.rows[flat.clamp(max=len(self) - 1).cpu().numpy()]).to(self.device)
+        rows[flat >= len(self)] = 0
+        return rows.unflatten(0, places.shape), take_rows(self.targets, places)
 
     def are(self, other: TrainingData) -> bool:
         same = isinstance(other, MappedRecords) and self.rows is other.rows and self.how == other.how
@@ -280,13 +280,14 @@ class ReadRecords(TrainingData):
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
         flat = places.reshape(-1)
         inputs = map_tensors(lambda row: row.repeat_interleave(len(flat), 0), self.inputs)
-        blank = torch.nan if self.targets.is_floating_point() else -1
-        targets = torch.full_like(self.targets, blank).repeat_interleave(len(flat), 0)
+        targets = self.targets.repeat_interleave(len(flat), 0)
         there = torch.nonzero(flat < len(self)).reshape(-1)
         for row, record in zip(there.tolist(), self.read_each(flat[there].tolist())):
-            if record is not None:
-                for batch, part in zip([*list_tensors(inputs), targets], record):
-                    batch[row] = part.to(batch)
+            if record is None:
+                targets[row] = torch.nan if targets.is_floating_point() else -1
+                continue
+            for batch, part in zip([*list_tensors(inputs), targets], record):
+                batch[row] = part.to(batch)
         shaped = partial(torch.unflatten, dim=0, sizes=places.shape)
         return map_tensors(shaped, inputs), shaped(targets)
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import torch
 from torch import nn
 
 from .._process import Stage, contained
-from ..errors import TrainingError
 from .engines import engine_choice, rounding
 from .engines.per_sample import OpacusEngine
-from .named_tensors import net_name
 from .randomness import global_torch_seed
 from .records import TrainingData
 from .stacked_training import Stack, TrainingTask
@@ -39,14 +36,12 @@ def train(
     ------
     LeakingEstimatorError, PrivacyError
         For a net that may mix records.
-    ValueError
-        For tokens that an embedding has no row for.
     """
     with exact_arithmetic(records.device):
         way = _engine_choice(task, records)
         engine = way.engine(task.module, task.criterion, records.device)
         # Seeded for dropout.
-        with records.opened(task.seed) as opened, global_torch_seed(task.seed), _explain_unknown_tokens(task.module):
+        with records.opened(task.seed) as opened, global_torch_seed(task.seed, records.device):
             Stack([task], engine, opened, max_physical_batch, tell).run()
     task.notes[:] = (*way.assumptions, *records.assumptions())
 
@@ -55,25 +50,6 @@ def _engine_choice(task: TrainingTask, records: TrainingData) -> engine_choice.E
     if task.engine == "opacus":
         return engine_choice.EngineChoice(OpacusEngine)
     return engine_choice.choose_engine(task.module, task.criterion, records.inputs, records.targets)
-
-
-@contextlib.contextmanager
-def _explain_unknown_tokens(module: nn.Module) -> Iterator[None]:
-    """Explain PyTorch's error for a token that an embedding lacks.
-
-    The new error has the remedy, and not the record.
-    """
-    try:
-        yield
-    except IndexError as error:
-        sizes = sorted({layer.num_embeddings for layer in module.modules() if isinstance(layer, nn.Embedding)})
-        if not sizes or "index out of range" not in str(error):
-            raise
-        raise TrainingError(
-            f"Found tokens in X that an embedding of {net_name(module)} has no row for: num_embeddings is "
-            f"{' and '.join(map(str, sizes))}, and tokens from 0 to one less are needed. Map all others to one of them "
-            "by a rule fixed in advance, or make the embedding larger."
-        ) from None
 
 
 def train_together(tasks: Sequence[TrainingTask], records: TrainingData, *, max_physical_batch: int) -> list[bool]:

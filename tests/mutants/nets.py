@@ -242,6 +242,27 @@ MUTANTS = {
         new="        if False:\n",
         tests=("search/test_checkpoint.py::test_a_checkpoint_inside_of_a_search_is_refused",),
     ),
+    "blank rows of the last record": Mutant(
+        mistake="A row without a record holds the last record, of which a token may stop the fit.",
+        file="nets/records.py",
+        old="    taken[flat >= n] = 0\n",
+        new="",
+        tests=("nets/test_no_record_stops_a_fit.py::test_a_row_without_a_record_holds_zeros",),
+    ),
+    "a word that no table knows": Mutant(
+        mistake="A token that an embedding has no row for is read as token 0: its record is trained on.",
+        file="nets/engines/base.py",
+        old="    return torch.where(unknown.unsqueeze(-1), torch.nan, outputs)\n",
+        new="    return outputs\n",
+        tests=("nets/test_no_record_stops_a_fit.py::test_a_record_that_cannot_be_computed_is_blank",),
+    ),
+    "a failure that moves the others": Mutant(
+        mistake="After a record has failed the others draw other random numbers than they would have drawn without it.",
+        file="nets/engines/base.py",
+        old="            restore_generators(self.device, state)\n",
+        new="",
+        tests=("nets/test_no_record_stops_a_fit.py::test_the_others_draw_what_they_would_draw_without_the_failure",),
+    ),
     "augmentation that the user seeded": Mutant(
         mistake="What a dataset draws for a record follows from the order of reading, and a public seed.",
         file="nets/records.py",

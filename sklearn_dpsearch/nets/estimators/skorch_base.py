@@ -171,7 +171,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def initialize_module(self) -> Self:
         """Make public initial parameters from ``random_state``, never from the user's global generator."""
-        with global_torch_seed(seed_sequence(self.random_state)):
+        with global_torch_seed(seed_sequence(self.random_state), torch.device(self.device)):
             super().initialize_module()
         if self.engine == "auto":
             refuse_module(self.module_)
