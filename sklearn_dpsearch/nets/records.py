@@ -145,7 +145,7 @@ def take_rows(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     """
     flat, n = places.reshape(-1), len(rows)
     taken = rows.index_select(0, flat.clamp(max=n - 1)) if n else rows.new_empty((len(flat), *rows.shape[1:]))
-    taken[flat >= n] = 0
+    taken.index_fill_(0, torch.nonzero(flat >= n).view(-1), 0)
     return taken.view(*places.shape, *rows.shape[1:])
 
 

@@ -245,14 +245,14 @@ MUTANTS = {
     "blank rows of the last record": Mutant(
         mistake="A row without a record holds the last record, of which a token may stop the fit.",
         file="nets/records.py",
-        old="    taken[flat >= n] = 0\n",
+        old="    taken.index_fill_(0, torch.nonzero(flat >= n).view(-1), 0)\n",
         new="",
         tests=("nets/test_no_record_stops_a_fit.py::test_a_row_without_a_record_holds_zeros",),
     ),
     "a word that no table knows": Mutant(
         mistake="A token that an embedding has no row for is read as token 0: its record is trained on.",
         file="nets/engines/base.py",
-        old="    return torch.where(unknown.unsqueeze(-1), torch.nan, outputs)\n",
+        old="    return outputs.masked_fill(unknown.unsqueeze(-1), torch.nan)\n",
         new="    return outputs\n",
         tests=("nets/test_no_record_stops_a_fit.py::test_a_record_that_cannot_be_computed_is_blank",),
     ),

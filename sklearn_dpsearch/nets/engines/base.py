@@ -148,13 +148,13 @@ def _set_unknown_tokens_apart(layer: nn.Module, args: tuple[torch.Tensor, ...]) 
     tokens = args[0]
     unknown = (tokens < 0) | (tokens >= layer.num_embeddings)
     vars(layer)["unknown_tokens"] = unknown
-    return (torch.where(unknown, 0, tokens),)
+    return (tokens.masked_fill(unknown, 0),)
 
 
 def _make_unknown_tokens_nan(layer: nn.Module, args: object, outputs: torch.Tensor) -> torch.Tensor:
     """Hook behind an embedding: unknown tokens are no numbers, so that the gradient of their record is dropped."""
     unknown: torch.Tensor = vars(layer).pop("unknown_tokens")
-    return torch.where(unknown.unsqueeze(-1), torch.nan, outputs)
+    return outputs.masked_fill(unknown.unsqueeze(-1), torch.nan)
 
 
 def failing_records(fails: Callable[[torch.Tensor], bool], n: int, device: torch.device) -> torch.Tensor:
