@@ -16,6 +16,7 @@ from ..adapters.adapter import Estimator
 from ..adapters.seeds import seed_names
 from ..data.persons import number_of_persons, persons_in
 from ..data.records import number_of_records
+from ..ledger.ledger_context import refuse_in_block
 from ..privacy import Guarantee, PrivacyError
 from ..privacy._types import Neighboring
 from ..privacy.spent import PrivacySpent
@@ -130,6 +131,7 @@ def audit(
     >>> found.consistent, found.epsilon_lower > 2
     (False, True)
     """
+    refuse_in_block("audit")
     check_runs(n_runs)
     check_levels(0.0 if delta is None else delta, confidence)
     estimator, notes = without_seeds(estimator)

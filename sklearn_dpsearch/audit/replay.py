@@ -19,6 +19,7 @@ import numpy as np
 
 from ..data.partitions import is_partitioned
 from ..data.records import number_of_records
+from ..ledger.ledger_context import refuse_in_block
 from ..privacy import PrivacyError
 from ..privacy.mechanisms.release_sum import Sums, listening
 
@@ -137,6 +138,7 @@ def replay(
     >>> replay(model, X, X[:, 0], neighbour=(X[1:], X[1:, 0])).passed
     True
     """
+    refuse_in_block("replay")
     steps = _steps_between(estimator, X, neighbour[0])
     recorded: list[tuple[str, Sums, Fraction, Any]] = []
     found: list[ReplayedRelease] = []

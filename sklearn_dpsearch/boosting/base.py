@@ -29,6 +29,7 @@ from ..data.labels import check_kind, label_kind, targets_in
 from ..data.partitions import is_partitioned
 from ..data.persons import persons_in
 from ..data.records import Declared, check_same_number, number_of_records, read_features
+from ..ledger.fits import enter_fit
 from ..preprocessing import ColumnShape
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
@@ -273,8 +274,22 @@ class GradientBoosting(TableModel):
             if self.target_delta is not None and self.neighboring != "add_remove":  # else their number is private
                 check_size_of_delta("target_delta", float(self.target_delta), records.n_units)
             self._note_features(X)
+            spent = self._cost_of_fit(records)
+            enter_fit(self, spent, list(self._features()))
             in_fixed_words(type(self).__name__, partial(self._train, records))
+            self.privacy_spent_ = spent
         return self
+
+    def _cost_of_fit(self, records: RecordSums) -> PrivacySpent:
+        """Cost of a fit, before it uses a record."""
+        guarantee = self.privacy_guarantee()
+        return PrivacySpent(
+            guarantee=guarantee,
+            delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
+            components=(Component(name="training", guarantee=guarantee),),
+            assumptions=(*self.privacy_assumptions(), *records.assumptions),
+            unit="person" if records.of_persons else "record",
+        )
 
     def _train(self, records: RecordSums) -> None:
         public, loss, of_persons = _generator_of(self.random_state), records.loss, records.of_persons
@@ -301,14 +316,6 @@ class GradientBoosting(TableModel):
         partitions = [WHOLE, *draws.drawn]
         self.feature_importances_ = _importances(partitions, boosted.gains, features)
         self.n_iter_ = rounds
-        guarantee = self.privacy_guarantee()
-        self.privacy_spent_ = PrivacySpent(
-            guarantee=guarantee,
-            delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
-            components=(Component(name="training", guarantee=guarantee),),
-            assumptions=(*self.privacy_assumptions(), *records.assumptions),
-            unit="person" if of_persons else "record",
-        )
         self.partitions_: list[Any] = [tuple(one) for one in partitions]
         self.weights_, self.weight_noise_ = boosted.weights, boosted.noise
 

@@ -20,6 +20,7 @@ from ..._process import contained, in_fixed_words, speaking, steps_now
 from ..._site import linked
 from ...data.rows import ChosenRows
 from ...errors import check_arguments_of
+from ...ledger.fits import enter_fit, state_in_block
 from ...privacy import Guarantee, compose
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
@@ -392,6 +393,7 @@ class DPSGDEstimator(BaseEstimator):
             most, records = self.max_physical_batch, one.given.on(one.device)
             tell = speaking(type(self).__name__, bool(self.verbose) or self._has_progress_bar())
             work = partial(train, one.task, records, max_physical_batch=most, tell=tell)
+            one.enter()
             in_fixed_words(type(self).__name__, work)
             one.release()
         except BaseException:  # an interrupt too: an unfinished training is not released
@@ -422,7 +424,10 @@ class DPSGDEstimator(BaseEstimator):
         """
         fitted: set[int] = set()
         try:
-            for group in _group_by_records(models, X, y):
+            groups = _group_by_records(models, X, y)
+            for one in (one for group in groups for one in group):
+                one.enter()
+            for group in groups:
                 for one in _train_group(group):
                     one.release()
                     fitted.add(id(one.net))
@@ -437,8 +442,8 @@ class DPSGDEstimator(BaseEstimator):
 
         The seed would be enough to undo the noise.
         """
-        found: dict[str, Any] = super().__getstate__()
-        return {**found, "noise_seed": None} if "privacy_spent_" in found else found
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "noise_seed": None} if "privacy_spent_" in state else state_in_block(state)
 
 
 @dataclass(frozen=True)
@@ -453,6 +458,12 @@ class PreparedTraining:
     foreign: tuple[str, ...]
     task: TrainingTask
     unit: str
+
+    def enter(self) -> None:
+        """Enter this training in the ledger of the block around it."""
+        spent = cost.cost_of_training(self.net, self.settings, self.costs, self.foreign, self.unit)
+        names = getattr(self.net, "feature_names_in_", None)
+        enter_fit(self.net, spent, getattr(self.net, "n_features_in_", None) if names is None else list(names))
 
     def release(self) -> None:
         """State the cost of a training that succeeded, and keep optimizer memory."""
