@@ -196,8 +196,8 @@ MUTANTS = {
     "seed of the noise in the release": Mutant(
         mistake="A pickled net tells the seed of its noise.",
         file="nets/estimators/base.py",
-        old='        return {**found, "noise_seed": None} if "privacy_spent_" in found else found\n',
-        new="        return found\n",
+        old='        return {**state, "noise_seed": None} if "privacy_spent_" in state else state_in_block(state)\n',
+        new="        return state\n",
         tests=("nets/test_checkpoints.py::test_the_seed_of_the_noise_stays_behind",),
     ),
     "operations across the records": Mutant(
