@@ -36,7 +36,7 @@ from ..privacy._checks import check_size_of_delta
 from ..privacy._types import Neighboring
 from ..privacy.mechanisms.array_sampling import RandomBytes
 from ..privacy.spent import Component, PrivacySpent
-from ..privacy.statement.content import up
+from ..privacy.statement.content import Release, up
 from .effect_curves import Round, effect_curve
 from .features import BLOCK, MAX_BINS, Feature
 from .losses import Array, Loss, SoftmaxLoss
@@ -289,6 +289,16 @@ class GradientBoosting(TableModel):
             components=(Component(name="training", guarantee=guarantee),),
             assumptions=(*self.privacy_assumptions(), *records.assumptions),
             unit="person" if records.of_persons else "record",
+            release=Release(
+                made_by=type(self).__name__,
+                model=type(self).__name__,
+                attributes=("best_estimator_",),
+                tuned=False,
+                seeded=self.noise_seed is not None,
+                n_samples=None if self.neighboring == "add_remove" else records.n_units,
+                columns=tuple(self._features()),
+                target=self.target,
+            ),
         )
 
     def _train(self, records: RecordSums) -> None:

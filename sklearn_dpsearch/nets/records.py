@@ -145,7 +145,11 @@ def take_rows(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     """
     flat, n = places.reshape(-1), len(rows)
     taken = rows.index_select(0, flat.clamp(max=n - 1)) if n else rows.new_empty((len(flat), *rows.shape[1:]))
-    taken.index_fill_(0, torch.nonzero(flat >= n).view(-1), 0)
+    blank = flat >= n
+    if taken.device.type == "cpu":
+        taken.index_fill_(0, torch.nonzero(blank).view(-1), 0)  # fast, but elsewhere it would wait for the device
+    else:
+        taken.masked_fill_(blank.view(-1, *(1,) * (taken.dim() - 1)), 0)
     return taken.view(*places.shape, *rows.shape[1:])
 
 

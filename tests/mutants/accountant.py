@@ -711,8 +711,8 @@ MUTANTS = {
     "the seed is not told": Mutant(
         mistake="A report of a seeded fit does not begin with the seed, which voids everything that follows.",
         file="privacy/statement/sections.py",
-        old="    if spent.release is not None and spent.release.seeded:\n",
-        new="    if spent.release is None and spent.delta < 0:\n",
+        old="    if spent.release is not None and spent.release.seeded:\n        yield from",
+        new="    if spent.release is None and spent.delta < 0:\n        yield from",
         tests=("privacy/statement/test_report.py::test_a_known_seed_is_said_first",),
     ),
     "names of others as markup": Mutant(

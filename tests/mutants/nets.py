@@ -245,8 +245,8 @@ MUTANTS = {
     "blank rows of the last record": Mutant(
         mistake="A row without a record holds the last record, of which a token may stop the fit.",
         file="nets/records.py",
-        old="    taken.index_fill_(0, torch.nonzero(flat >= n).view(-1), 0)\n",
-        new="",
+        old="    blank = flat >= n\n",
+        new="    blank = flat > n\n",
         tests=("nets/test_no_record_stops_a_fit.py::test_a_row_without_a_record_holds_zeros",),
     ),
     "a word that no table knows": Mutant(

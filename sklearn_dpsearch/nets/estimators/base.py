@@ -461,13 +461,14 @@ class PreparedTraining:
 
     def enter(self) -> None:
         """Enter this training in the ledger of the block around it."""
-        spent = cost.cost_of_training(self.net, self.settings, self.costs, self.foreign, self.unit)
+        spent = cost.cost_of_training(self.net, self.settings, self.costs, self.foreign, self.unit, self.given.units)
         names = getattr(self.net, "feature_names_in_", None)
         enter_fit(self.net, spent, getattr(self.net, "n_features_in_", None) if names is None else list(names))
 
     def release(self) -> None:
         """State the cost of a training that succeeded, and keep optimizer memory."""
-        cost.add_training(self.net, self.settings, self.costs, (*self.foreign, *self.task.notes), self.unit)
+        notes = (*self.foreign, *self.task.notes)
+        cost.add_training(self.net, self.settings, self.costs, notes, self.unit, self.given.units)
         self.net.optimizer_memory_ = memory_on_cpu(self.task.memory)
 
 

@@ -95,18 +95,20 @@ def check_same_unit(costs: Sequence[PrivacySpent], unit: str) -> None:
             )
 
 
-def add_training(net: Any, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str], unit: str) -> None:
+def add_training(
+    net: Any, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str], unit: str, n: int
+) -> None:
     """Add one training to the privacy cost of a net."""
     remember_parameters(net)
     net.n_steps_, net.noise_multiplier_ = settings.steps, settings.noise
-    training = cost_of_training(net, settings, costs, notes, unit)
+    training = cost_of_training(net, settings, costs, notes, unit, n)
     state_cost(net, combined([*costs, training], training.delta))
 
 
 def cost_of_training(
-    net: Any, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str], unit: str
+    net: Any, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str], unit: str, n: int
 ) -> PrivacySpent:
-    """Cost of one training alone, of parameters that have these costs before."""
+    """Cost of one training alone, on n records or persons, of parameters that have these costs before."""
     number = 1 + sum(len(spent.components) for spent in costs)
     return PrivacySpent(
         guarantee=settings.guarantee,
@@ -114,6 +116,16 @@ def cost_of_training(
         components=(Component(name=f"training {number}", guarantee=settings.guarantee),),
         assumptions=(*net.privacy_assumptions(unit), *notes),
         unit=unit,
+        release=Release(
+            made_by=type(net).__name__,
+            model=type(net).__name__,
+            attributes=("best_estimator_",),
+            tuned=False,
+            seeded=net.noise_seed is not None,
+            n_samples=n,
+            columns=tuple(map(str, getattr(net, "feature_names_in_", ()))),
+            target=getattr(net, "target", None),
+        ),
     )
 
 
@@ -126,6 +138,7 @@ def combined(spent: Sequence[PrivacySpent], delta: float) -> PrivacySpent:
         components=tuple(component for one in spent for component in one.components),
         assumptions=tuple(dict.fromkeys(text for one in spent for text in one.assumptions)),
         unit=spent[-1].unit,
+        release=spent[-1].release,
     )
 
 

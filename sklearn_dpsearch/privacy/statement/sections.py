@@ -85,15 +85,20 @@ def content_of(spent: Stated, about: Mapping[str, str], date: Date | str) -> Con
     used = versions() if spent.release is None else spent.release.versions
     trusted, rests_on = SENTENCES["trust"]["central"], spent.assumptions or ("None is stated.",)
     sections = (
-        Section("summary", "In short", tuple(_summary_sentences(spent))),
+        _fact_table("overview", "What this is about", _overview_facts(spent, about)),
+        Section("tried", "What was tried", tuple(_sentences_on_tries(spent))),
+        _risk_section(spent),
+        Section("not_protected", "What is not protected", tuple(_unprotected_sentences(spent)), listed=True),
+        Section("vouched", "What the curator vouches for", tuple(_vouched_sentences(spent)), listed=True),
+        Section("annex", "Annex: the terms", tuple(_terms(spent)), listed=True),
+        Section("summary", "In numbers", tuple(_summary_sentences(spent))),
         _fact_table("release", "What was released", _release_facts(spent)),
         _fact_table("unit", "Whose privacy", _unit_facts(spent)),
         _parameters_section(spent),
-        _risk_section(spent),
+        Section("curve", "All attacks", (SENTENCES["risk"]["curve"],), curve=Curve.of(spent._total._trade_off)),
         _composition_section(spent),
         _accounting_section(spent),
         Section("tuning", "Is tuning included?", tuple(_tuning_sentences(spent))),
-        Section("not_protected", "What is not protected", tuple(_unprotected_sentences(spent)), listed=True),
         Section("trust", "Who is trusted", trusted, listed=True),
         Section("randomness", "Where the randomness comes from", _randomness_sentences(spent), listed=True),
         Section("assumptions", "What the statement rests on", rests_on, listed=True),
@@ -107,6 +112,62 @@ def content_of(spent: Stated, about: Mapping[str, str], date: Date | str) -> Con
 def _fact_table(key: str, title: str, rows: Iterable[tuple[object, ...]]) -> Section:
     """Section with a table of facts."""
     return Section(key, title, columns=FACTS, rows=tuple(tuple(map(str, row)) for row in rows))
+
+
+def _overview_facts(spent: Stated, about: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Facts of the first page: which model of which data, from whom to whom."""
+    said, n = SENTENCES["overview"], _public_number(spent)
+    yield said["data"], about.get(said["data_field"], said["not_stated"])
+    if n is not None:
+        yield said["number"].format(**_common_words(spent)), f"{n:,}"
+    if (told := spent.release) is not None:
+        yield said["model"], told.model
+        if told.columns:
+            yield said["columns"], ", ".join(told.columns)
+        if told.target is not None:
+            yield said["target"], told.target
+        shown = [text for name, text in said["attributes"].items() if name in told.attributes]
+        yield said["what"], ", ".join(shown) or ", ".join(told.attributes)
+    elif spent.budget is not None:
+        yield said["entries"], "; ".join(one.name for one in spent.components) or said["none"]
+    for name in ("Curator", "Who gets the release", "Intended use of the release", "Contact"):
+        yield said["curator"][name], about.get(name, said["not_stated"])
+
+
+def _sentences_on_tries(spent: Stated) -> Iterator[str]:
+    """Sentences of the first page on what was tried, and that trying is paid for."""
+    said = SENTENCES["tried"]
+    if spent.release is not None and spent.release.seeded:
+        yield SENTENCES["randomness"]["seed"][0]
+    if spent.budget is not None:
+        yield said["ledger"]
+        if math.isfinite(spent.epsilon):
+            yield said["budget"].format(share=percent_up(min(spent.epsilon / spent.budget, 1.0)))
+    elif spent.release is None:
+        yield said["unknown"]
+    else:
+        yield said["paid" if spent.release.tuned else "once"]
+
+
+def _vouched_sentences(spent: Stated) -> Iterator[str]:
+    """Sentences of the first page on what the bounds rest on."""
+    said, n = SENTENCES["vouched"], len(spent.assumptions)
+    yield from said["always"]
+    if spent.release is not None and spent.release.columns:
+        yield said["columns"]
+    if n:
+        yield said["annex"].format(number=f"{n} point{'s' * (n > 1)}")
+
+
+def _terms(spent: Stated) -> Iterator[str]:
+    """A sentence for each term of the annex."""
+    said = SENTENCES["terms"]
+    relation = SENTENCES["relation"][spent.neighboring]
+    neighbours = relation["neighbours"][PERSON if spent.unit == PERSON else "record"]
+    one = "one record" if spent.unit == "record" else f"up to {spent.unit}"
+    yield said["numbers"]
+    yield said["relation"].format(name=relation["name"], neighbours=neighbours.format(one=one))
+    yield from said["others"]
 
 
 def _common_words(spent: Stated) -> dict[str, Any]:
@@ -207,10 +268,11 @@ def _risk_section(spent: Stated) -> Section:
         *((said["guessed"].format(prior=100 * prior), guessed(prior)) for prior in PRIORS),
         (relation["even"], curve.right_guess(0.5)),
     )
-    sentences = said["attack"].format(**_common_words(spent)), said["every_attack"]
+    nothing = (SENTENCES["summary"]["nothing_in_words"],) * math.isinf(spent.epsilon)
+    sentences = (*nothing, said["attack"].format(**_common_words(spent)), said["every_attack"])
     rows = tuple((name, percent_up(bound)) for name, bound in bounds)
     columns = ("an attack …", "at most")
-    return Section("risk", "What attacks can do", sentences, columns=columns, rows=rows, curve=Curve.of(curve))
+    return Section("risk", "What a reader can conclude about one person", sentences, columns=columns, rows=rows)
 
 
 def _composition_section(spent: Stated) -> Section:
@@ -278,12 +340,18 @@ def _randomness_sentences(spent: Stated) -> tuple[str, ...]:
 
 def _curator_facts(about: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Curator's facts; a missing one is shown, an unknown one an error."""
-    asked, known = SENTENCES["curator"]["asked"], SENTENCES["curator"]["asked"] + SENTENCES["curator"]["registry"]
-    for name in about:
-        if name not in known:
+    said = SENTENCES["curator"]
+    asked, fields = said["asked"], said["asked"] + said["registry"]
+    for name, text in about.items():
+        if name not in fields:
             raise ValueError(
-                f"Found about={{{name!r}: ...}}; the fields are {', '.join(map(repr, asked))}."
-                + did_you_mean(name, asked)
+                f"Found about={{{name!r}: ...}}; the fields are {', '.join(map(repr, fields))}."
+                + did_you_mean(name, fields)
+            )
+        if text not in said["words"].get(name, [text]):
+            raise ValueError(
+                f"Found about={{{name!r}: {text!r}}}; one of the registry's words is needed: "
+                f"{', '.join(map(repr, said['words'][name]))}." + did_you_mean(str(text), said["words"][name])
             )
     given = {**dict.fromkeys(asked), **about}
     yield from ((name, "not stated" if text is None else text) for name, text in given.items())
