@@ -46,6 +46,12 @@ def adapter_for(estimator: Estimator, declared: Declared | None = None) -> Adapt
         if adapter.recognises(estimator):
             return adapter
     name = type(estimator).__name__
+    if name == "Pipeline" and type(estimator).__module__.startswith("imblearn."):
+        raise UnknownGuaranteeError(
+            "Found the Pipeline of imblearn, whose samplers change how often a record counts; scikit-learn's Pipeline "
+            "is needed: from sklearn.pipeline import Pipeline. class_weight={label: weight} of our models has weights "
+            "that are public constants."
+        )
     raise UnknownGuaranteeError(
         f"{name} has no known training guarantee. Use {COUNTERPARTS.get(name, ANY_MODEL)}, give it a method "
         "privacy_guarantee(n_samples) or a dp_event, or declare what one fit promises, e.g. "

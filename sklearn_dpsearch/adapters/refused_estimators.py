@@ -58,7 +58,9 @@ def learning_step_error(name: str, part: Any) -> UnknownGuaranteeError:
     kind = type(part).__name__
     nothing, private = how_to_learn_nothing(part), COUNTERPARTS.get(kind, ANY)
     use = f"Give it {nothing}; or use {private}" if nothing else f"Use {private}"
-    what = f"Step {name!r} ({kind}) learns from the data without privacy. {use}"
+    learner = type(part).__module__.partition(".")[0] == "sklearn"
+    why = "learns from the data without privacy" if learner else "is not known to learn nothing from the data"
+    what = f"Step {name!r} ({kind}) {why}. {use}"
     error = UnknownGuaranteeError(f"{what}; or {ON_YOUR_WORD}.")
     error.listed = (f"{what}.",)
     return error

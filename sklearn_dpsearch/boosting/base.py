@@ -347,8 +347,6 @@ class GradientBoosting(TableModel):
 
         The operating system; or, for tests, a seed and all that the fit depends on. Fits that differ in anything have
         independent noise: with one noise for both, their difference would be exact.
-
-        Fits that differ in anything have independent noise: with one noise for both, their difference would be exact.
         """
         if (seed := self.noise_seed) is None:
             return secrets.token_bytes

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._site import linked
+from .._site import SITE, linked
 from ..errors import check_arguments_of
 from ..ledger.fits import state_in_block
 from ..preprocessing import Schema, TableEncoder
@@ -151,8 +151,9 @@ class TableModel(BaseEstimator):
         given = {name: float(value) for name in TARGETS if (value := getattr(self, name)) is not None}
         if set(given) not in ({"target_epsilon", "target_delta"}, {"target_mu"}):
             raise PrivacyError(
-                f"Found {given or 'none of target_epsilon, target_delta, target_mu'}; target_epsilon=... with "
-                "target_delta=..., or target_mu=..., is needed (none of them in a search with epsilon=, which sets it)."
+                f"Found {given or 'none of target_epsilon, target_delta, target_mu'}; target_epsilon with "
+                "target_delta, or target_mu, is needed: target_epsilon=1.0, target_delta=1e-6, say, and in a search "
+                f"epsilon=1.0, delta=1e-6 of the search alone. How to choose them: {SITE}/learn/budget.html."
             )
         if "target_mu" in given:
             return given["target_mu"]

@@ -47,8 +47,6 @@ def _to_exact_arithmetic() -> Callable[[], None]:
 
     On a GPU they follow from shapes alone. PyTorch's anomaly detection, which raises for NaN gradients, is off: a
     single record could trigger it.
-
-    PyTorch's anomaly detection, which raises for NaN gradients, is off: a single record could trigger it.
     """
     cuda, cudnn, mkldnn = (getattr(torch.backends, name) for name in ("cuda", "cudnn", "mkldnn"))
     parts = [getattr(owner, name, None) for owner, name in ((cudnn, "conv"), (cudnn, "rnn"))]

@@ -17,7 +17,7 @@ from .count_distributions.negative_binomial import Geometric, Logarithmic, Negat
 from .guarantees.base import Guarantee
 from .guarantees.composition import compose
 from .guarantees.pure import LaplaceDP, PureDP
-from .guarantees.single_mechanisms import DPSGD, GaussianDP, NonPrivate
+from .guarantees.single_mechanisms import DPSGD, ZCDP, GaussianDP, NonPrivate
 from .numerics.arithmetic import float_above
 from .selection.best_of import best_of
 from .selection.subset import subset_then_train
@@ -29,7 +29,8 @@ def from_event(event: Any, neighboring: Neighboring = "add_remove") -> Guarantee
     Parameters
     ----------
     event : dp_accounting.DpEvent
-        Gaussian, Laplace, composed, self-composed, Poisson-sampled, repeat-and-select, no-op and non-private events,
+        Gaussian, Laplace, zero-concentrated, composed, self-composed, Poisson-sampled, repeat-and-select, no-op
+        and non-private events,
         nested in any way.
     neighboring : {"add_remove", "zero_out"}
         An event's noise is relative to the change by the presence of a record. For changed records:
@@ -82,6 +83,12 @@ def _noise_event(kind: type[Guarantee], parameter: str) -> Callable[[Any, Neighb
         return kind(neighboring=neighboring, **{parameter: float_above(1 / Fraction(noise))})
 
     return guarantee_of
+
+
+def _concentrated_event(event: Any, neighboring: Neighboring) -> Guarantee:
+    """Guarantee of an event of zero-concentrated privacy, without an additive constant."""
+    require(event.xi == 0, "xi=0 (state the Rényi guarantee yourself: RenyiDP)", xi=event.xi)
+    return ZCDP(rho=float_above(Fraction(event.rho)), neighboring=neighboring)
 
 
 def _no_op_event(event: Any, neighboring: Neighboring) -> Guarantee:
@@ -137,6 +144,7 @@ EVENTS: dict[str, Callable[[Any, Neighboring], Guarantee]] = {
     "NonPrivateDpEvent": lambda event, neighboring: NonPrivate(neighboring=neighboring),
     "GaussianDpEvent": _noise_event(GaussianDP, "mu"),
     "LaplaceDpEvent": _noise_event(LaplaceDP, "epsilon"),
+    "ZCDpEvent": _concentrated_event,
     "ComposedDpEvent": _composed_event,
     "SelfComposedDpEvent": _self_composed_event,
     "PoissonSampledDpEvent": _poisson_sampled_event,

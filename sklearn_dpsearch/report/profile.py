@@ -149,8 +149,6 @@ def _pick_from_parts(guarantee: Guarantee, pick: Callable[[Guarantee], Guarantee
     """Pick a guarantee inside each part of a mixture or envelope.
 
     Where a coin or a public split decides whether a record trains or validates, a search has a part for each.
-
-    Where a coin or a public split decides whether a record trains or validates, a search has a part for each.
     """
     if not isinstance(guarantee, Mixture | Envelope):
         return pick(guarantee)

@@ -60,20 +60,21 @@ class ShapeDisplay(Display):
     partial: bool
 
     @classmethod
-    def from_estimator(cls, estimator: Any, columns: Sequence[str] | None = None) -> ShapeDisplay:
+    def from_estimator(cls, estimator: Any, columns: str | Sequence[str] | None = None) -> ShapeDisplay:
         """Compute the shapes of a fitted model.
 
         Parameters
         ----------
         estimator : model with ``shapes``, or pipeline of a TableEncoder and a linear model
             A net or a boosting model for tables, or a search that released one.
-        columns : sequence of str, optional
-            Columns of the schema; None: all.
+        columns : str or sequence of str, optional
+            Columns of the schema, or one of them; None: all.
 
         Returns
         -------
         ShapeDisplay
         """
+        columns = [columns] if isinstance(columns, str) else columns
         model = getattr(estimator, "best_estimator_", estimator)
         shapes, last = _column_shapes(model, columns), model[-1] if isinstance(model, Pipeline) else model
         classes = list(getattr(last, "classes_", ()))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn import get_config
@@ -49,11 +49,13 @@ from .planning.checks import (
     BUDGET,
     DELTA,
     check_estimator,
+    check_forms,
     check_mean,
     check_public_shape,
     first_look,
     is_per_record,
     read_public,
+    refuse_arguments,
     refuse_traces,
 )
 from .planning.finite_epsilon import check_finite
@@ -63,6 +65,8 @@ Search = TypeVar("Search", bound="BasePrivateSearch")
 #: A fit that may start, checked and planned, and its ledger; no private record was used yet.
 Planned: TypeAlias = tuple[PrivateFit, PrivacyLedger | None]
 
+#: Most lines of a search's text.
+MOST_LINES = 18
 #: Fields that a fit may leave beside what it spent; a later one takes all of them away before it uses a record.
 RELEASED = (
     "scorer_",
@@ -132,8 +136,21 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
+    def __new__(cls, *positional: Any, **named: Any) -> Self:
+        """A search, unless it is given arguments that only searches without privacy have."""
+        refuse_arguments(cls.__name__, named)
+        made: Self = super().__new__(cls)
+        return made
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Parameters as scikit-learn shows them; a long schema is cut in the middle."""
+        lines = super().__repr__(N_CHAR_MAX).splitlines()
+        half = MOST_LINES // 2
+        return "\n".join(lines if len(lines) <= MOST_LINES else [*lines[:half], "    ...", *lines[-half + 1 :]])
+
     def _validate_params(self) -> None:
         check_estimator(self.estimator)
+        check_forms(self)
         super()._validate_params()
         check_mean(getattr(self, "n_iter", None))
         self._check_supported()

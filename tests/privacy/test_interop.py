@@ -15,6 +15,7 @@ from dp_accounting.rdp import RdpAccountant
 
 from sklearn_dpsearch.privacy import (
     DPSGD,
+    ZCDP,
     GaussianDP,
     Geometric,
     LaplaceDP,
@@ -102,6 +103,7 @@ BOTH = dp.ComposedDpEvent([dp.SelfComposedDpEvent(STEP, 40), LAPLACE])
         (dp.SelfComposedDpEvent(GAUSSIAN, 16), GaussianDP(mu=2.0)),
         (dp.SelfComposedDpEvent(GAUSSIAN, 0), PureDP(epsilon=0.0)),
         (dp.ComposedDpEvent([]), PureDP(epsilon=0.0)),
+        (dp.ZCDpEvent(0.1), ZCDP(rho=0.1)),
         (dp.ComposedDpEvent([GAUSSIAN, dp.NonPrivateDpEvent()]), NonPrivate()),
         (dp.PoissonSampledDpEvent(0.0, GAUSSIAN), PureDP(epsilon=0.0)),
         (dp.PoissonSampledDpEvent(1.0, LAPLACE), from_event(LAPLACE)),

@@ -17,7 +17,6 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dpsearch import BudgetExceededError, DPRandomSearchCV, NoModelError, PrivacyError, PrivacyLedger
-from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import Fixed, PureDP, compose
 from sklearn_dpsearch.privacy.statement.content import up
 
@@ -232,13 +231,6 @@ def test_a_ledger_inside_of_a_search_must_be_its_own(begin):
     with other, pytest.raises(PrivacyError, match="Leave one of them out"):
         random_search(ledger=mine).fit(X, y)
     assert mine.entries() == other.entries() == ()
-
-
-@pytest.mark.slow
-def test_an_audit_of_made_up_records_enters_nothing(ledger):
-    with ledger:
-        audit(random_search(ledger=ledger), X[:20], y[:20], n_runs=10, random_state=0)
-    assert ledger.entries() == ()
 
 
 # --- copies -----------------------------------------------------------------------------------------------------------

@@ -159,8 +159,6 @@ def likely_record_norm(n_features: int) -> float:
     """Likely norm of a record of ``n_features`` features, for the clipping norm.
 
     Between 1, one feature alone, and the bound, all features at their ends, by the geometric mean.
-
-    Between 1, one feature alone, and the bound, all features at their ends, by the geometric mean.
     """
     return math.sqrt(largest_record_norm(n_features))
 

@@ -44,6 +44,46 @@ def check_estimator(found: Any) -> None:
         raise TypeError(f"Found the class {name} as estimator; an object is needed. Write {name}(...).")
 
 
+#: Arguments of scikit-learn's searches ↦ what a private search has instead.
+ELSEWHERE = {
+    "return_train_score": "scores of records that train would be released without noise. Leave it out",
+    **dict.fromkeys(
+        ("factor", "resource", "min_resources", "max_resources", "aggressive_elimination"),
+        "halving drops candidates by their scores round by round, and each round has a price. "
+        "DPSubsetSearchCV(subset_fraction=0.1) tunes on a random subset of the records, and trains once on the others",
+    ),
+}
+
+
+def refuse_arguments(owner: str, named: Iterable[str]) -> None:
+    """Raise for arguments of scikit-learn's searches that a private one cannot have, with what it has instead."""
+    for name in named:
+        if name in ELSEWHERE:
+            raise TypeError(f"Found {name}= for {owner}, which has no such argument: {ELSEWHERE[name]}.")
+
+
+def check_forms(search: Parameters) -> None:
+    """Raise for forms of ``scoring`` and ``refit`` that release several scores."""
+    scoring, refit = getattr(search, "scoring", None), getattr(search, "refit", None)
+    if isinstance(scoring, (list, tuple, set, dict)):
+        first = next(iter(scoring.values() if isinstance(scoring, dict) else scoring), "accuracy")
+        raise PrivacyError(
+            f"Found scoring={scoring!r}: each score of the private records has a price, so one decides. Write "
+            f"scoring={first!r}, and compute others on public test data from search.predict."
+        )
+    if isinstance(refit, str) and refit != "winner":
+        raise PrivacyError(
+            f"Found refit={refit!r}, which names one of several scores; here one score decides. Write "
+            f"scoring={refit!r} and leave refit='winner' (the winner's own model, at no cost)."
+        )
+    if callable(refit):
+        raise PrivacyError(
+            "Found a function as refit=, which would see the scores of all candidates; they are secret. The best "
+            "private score decides: leave refit='winner', or write a scorer that has your rule "
+            "(scoring.make_private_scorer)."
+        )
+
+
 def check_mean(n_iter: Any) -> None:
     """Raise for a distribution of the number of runs that would run for ever."""
     if isinstance(n_iter, CountDistribution) and n_iter.mean > MOST_RUNS:
