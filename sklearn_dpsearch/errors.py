@@ -54,6 +54,17 @@ MEANT = {
 }  # fmt: skip
 
 
+#: Arguments of scikit-learn's searches ↦ what a private search has instead.
+INSTEAD = {
+    "return_train_score": "scores of records that train would be released without noise; leave it out",
+    **dict.fromkeys(
+        ("factor", "resource", "min_resources", "max_resources", "aggressive_elimination"),
+        "halving pays for each of its rounds; DPSubsetSearchCV(subset_fraction=0.1) tunes on a random subset, then "
+        "trains once on the others",
+    ),
+}
+
+
 class TrainingError(ValueError):
     """Error of a training in words of the library, which tell nothing of a record."""
 
@@ -74,6 +85,8 @@ def check_arguments_of(kind: type, named: Iterable[str]) -> None:
 
 
 def _meant(name: str, known: set[str]) -> str:
+    if name in INSTEAD:
+        return f": {INSTEAD[name]}"
     near = difflib.get_close_matches(name, sorted(known), 1, 0.5)
     meant = MEANT[name] if MEANT.get(name, "") in known else next(iter(near), None)
     return "" if meant is None else f"; {meant} is meant"

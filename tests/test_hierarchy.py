@@ -44,8 +44,10 @@ DEFAULTS = {
     "Range": {"auto_edges", "said"},
     "TrainingData": {"opened"},
     "DenseGradients": {"add"},
-    # what most estimators that speak for themselves do
-    "ProtocolAdapter": {"recognises"},
+    # after a record that failed; an engine with hooks takes them away
+    "SingleNetEngine": {"recover"},
+    # what most estimators that speak for themselves do; a net of Opacus adds what its noise leaves out
+    "ProtocolAdapter": {"recognises", "training_run"},
     # further checks and sentences, after those of all
     "GradientBoosting": {"_check_arguments", "privacy_assumptions"},
     "_Number": {"is_satisfied_by"},

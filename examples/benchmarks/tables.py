@@ -4,14 +4,15 @@
     python examples/benchmarks/tables.py --data FOLDER --fits 5  # credit default, Adult, COMPAS, California housing
     python examples/benchmarks/tables.py --packaged --fits 5     # eight tables of the package pydataset
     python examples/benchmarks/tables.py --data FOLDER --epsilon 0.3 1 3 --only tabular "DP-EBM"
-    python examples/benchmarks/tables.py --data FOLDER --epsilon 0.3 1 3 --fits 5 --out FITS --figure FILE
+    python examples/benchmarks/tables.py --data FOLDER --epsilon 0.1 0.3 1 3 --fits 5 --figure FILE \
+        --tables credit adult compas --only "boosting, not" "gradient" "search over" "DP-EBM" "diffprivlib"
 
 FOLDER has NAME-train.csv.gz and NAME-test.csv.gz of each table and its schema NAME.yaml; Adult's files are as UCI has
 them, and its schema is that of the quickstart. Every row: one fit with all of ε at δ = 1e-5, or a search that costs as
 much; means of the fits and the worst of them. Neighbours are zeroed-out records, of diffprivlib replaced ones.
 Regressions show R² alone; the AUC of several classes is the mean of each against the rest. DP-EBM has two classes only,
 and needs ``interpret-core``; ``diffprivlib`` is needed too. With --out every fit is kept as it ends, and a run that was
-stopped goes on. --figure draws the fits of the given tables and ε: AUC (R² of numbers) against the total ε.
+stopped goes on. --figure draws the mean AUC of the given tables with classes against the total ε.
 """
 
 from __future__ import annotations
@@ -139,6 +140,7 @@ def peers(features: Schema, *, n_classes: int, epsilon: float) -> Iterator[tuple
     if n_classes == 2:
         yield "DP-EBM", coded(features, epsilon=epsilon, delta=DELTA)
         yield "DP-EBM, learning rate 0.05", coded(features, epsilon=epsilon, delta=DELTA, learning_rate=0.05)
+        yield "search over DP-EBM", DPSubsetSearchCV(coded(features), "auto", epsilon=epsilon, delta=DELTA)
     encoder = TableEncoder(features)
     model = DiffprivlibRegression(epsilon=epsilon, data_norm=encoder.max_norm, fit_intercept=False, max_iter=1000)
     yield "diffprivlib's logistic regression", make_pipeline(encoder, model)
@@ -227,50 +229,30 @@ def show(name: str, found: pd.DataFrame) -> None:
 #: Label and style of a row in the figure.
 LINES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "boosting, not private": ("boosting, not private", {"color": "0.5", "ls": "--"}),
-    "linear, not private": ("linear with bins, not private", {"color": "0.5", "ls": ":"}),
-    "ensemble": ("DPTabularEnsemble…", {"color": "tab:blue", "marker": "o"}),
-    "gradient boosting": ("DPGradientBoosting…", {"color": "tab:cyan", "marker": "o"}),
-    "tabular": ("DPTabular…", {"color": "black", "marker": "o"}),
-    "search": ("DPSubsetSearchCV of DPTabular…", {"color": "tab:green", "marker": "o"}),
-    "perceptron, norm 1.0": ("DPMLP…, clipping norm 1", {"color": "tab:purple", "marker": "o"}),
+    "gradient boosting": ("DPGradientBoostingClassifier", {"color": "tab:blue", "marker": "o", "lw": 2.5}),
+    "search over DP-EBM": ("DPSubsetSearchCV over DP-EBM", {"color": "tab:green", "marker": "o"}),
     "DP-EBM": ("DP-EBM", {"color": "tab:orange", "marker": "s"}),
     "diffprivlib's logistic regression": ("diffprivlib's logistic regression", {"color": "tab:red", "marker": "s"}),
 }
 
 
 def draw(means: Mapping[tuple[str, float, str], pd.Series], path: Path) -> None:
-    """Scores against the total ε: their mean over the tables with classes large, each table small."""
+    """Mean AUC over the tables with classes, against the total ε."""
     import matplotlib.pyplot as plt
 
-    names = list(dict.fromkeys(table for table, _, _ in means))
-    by_classes = [one for one in names if any("AUC" in found for (table, *_), found in means.items() if table == one)]
-    figure = plt.figure(figsize=(11, 5.2))
-    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.15))
-    large, small = left.subplots(), right.subplots(2, -(-len(names) // 2), squeeze=False)
-    panels = [(large, f"mean ROC AUC of {len(by_classes)} tables", by_classes)]
-    panels += [(ax, f"{one}, {'AUC' if one in by_classes else 'R²'}", [one]) for ax, one in zip(small.flat, names)]
-    for ax, title, shown in panels:
-        _panel(ax, title, [{key[1:]: found for key, found in means.items() if key[0] == one} for one in shown])
-    for ax in list(small.flat)[len(names) :]:
-        ax.axis("off")
-    left.supxlabel("total ε at δ = 1e-5")
-    left.subplots_adjust(left=0.12, right=0.97, bottom=0.12, top=0.80)
-    right.subplots_adjust(left=0.08, right=0.98, bottom=0.12, top=0.80, hspace=0.4, wspace=0.3)
-    figure.legend(*large.get_legend_handles_labels(), loc="upper center", ncols=3, frameon=False)
-    figure.savefig(path, dpi=110)
-
-
-def _panel(ax: Any, title: str, of_tables: list[dict[tuple[float, str], pd.Series]]) -> None:
-    """Draw the mean over tables of each model that all of them have."""
+    areas = {key: float(found["AUC"]) for key, found in means.items() if "AUC" in found}
+    count, epsilons = len({table for table, *_ in areas}), sorted({epsilon for _, epsilon, _ in areas})
+    figure, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
     for name, (label, style) in LINES.items():
-        found = {epsilon: [one[epsilon, name] for one in of_tables] for epsilon, other in of_tables[0] if other == name}
-        heights = [float(np.mean([row["AUC" if "AUC" in row else "R2"] for row in rows])) for rows in found.values()]
-        if found:
-            ax.plot(list(found), heights, label=label, ms=4, **style)
-    epsilons = sorted({epsilon for epsilon, _ in of_tables[0]})
-    ax.set(title=title, xscale="log", xticks=epsilons, xticklabels=[f"{epsilon:g}" for epsilon in epsilons])
+        found = [[area for (_, at, other), area in areas.items() if (at, other) == (one, name)] for one in epsilons]
+        if all(len(of_tables) == count for of_tables in found):
+            ax.plot(epsilons, np.mean(found, axis=1), label=label, ms=5, **style)
+    ax.set(xscale="log", xticks=epsilons, xticklabels=[f"{epsilon:g}" for epsilon in epsilons])
+    ax.set(xlabel="total ε at δ = 1e-5", ylabel=f"ROC AUC, mean of {count} tables")
     ax.minorticks_off()
     ax.grid(alpha=0.3)
+    ax.legend(loc="lower right", frameon=False)
+    figure.savefig(path, dpi=130)
 
 
 if __name__ == "__main__":

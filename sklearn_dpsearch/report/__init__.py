@@ -2,6 +2,7 @@
 
 from .cost_parts import CostPartsDisplay
 from .count_distribution import CountDistributionDisplay
+from .mlflow_run import log_to_mlflow
 from .planning import Comparison, plan
 from .profile import PrivacyProfileDisplay
 from .schema_fit import SchemaReport, schema_report
@@ -18,6 +19,7 @@ __all__ = [
     "SchemaReport",
     "ShapeDisplay",
     "TradeOffDisplay",
+    "log_to_mlflow",
     "needed_epsilon",
     "plan",
     "schema_report",

@@ -25,6 +25,7 @@ from ..adapters.refused_estimators import check_all
 from ..data.columns import is_of_dask
 from ..data.persons import number_of_persons, persons_in
 from ..data.records import read_parameter
+from ..errors import check_arguments_of
 from ..ledger import PrivacyLedger
 from ..ledger.ledger_context import counted, is_counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
@@ -55,7 +56,6 @@ from .planning.checks import (
     first_look,
     is_per_record,
     read_public,
-    refuse_arguments,
     refuse_traces,
 )
 from .planning.finite_epsilon import check_finite
@@ -137,8 +137,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
     # --- plan -----------------------------------------------------------------------------------------------------
 
     def __new__(cls, *positional: Any, **named: Any) -> Self:
-        """A search, unless it is given arguments that only searches without privacy have."""
-        refuse_arguments(cls.__name__, named)
+        """A search, unless it is given arguments that it does not have."""
+        check_arguments_of(cls, named)
         made: Self = super().__new__(cls)
         return made
 

@@ -34,7 +34,7 @@ def test_one_score_decides(arguments, remedy):
 
 @pytest.mark.parametrize(
     ("argument", "remedy"),
-    [("return_train_score", "Leave it out"), ("factor", "DPSubsetSearchCV"), ("resource", "DPSubsetSearchCV")],
+    [("return_train_score", "leave it out"), ("factor", "DPSubsetSearchCV"), ("resource", "DPSubsetSearchCV")],
 )
 def test_arguments_of_searches_without_privacy_name_what_is_there_instead(argument, remedy):
     with pytest.raises(TypeError, match=remedy):

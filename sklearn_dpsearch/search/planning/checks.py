@@ -44,24 +44,6 @@ def check_estimator(found: Any) -> None:
         raise TypeError(f"Found the class {name} as estimator; an object is needed. Write {name}(...).")
 
 
-#: Arguments of scikit-learn's searches ↦ what a private search has instead.
-ELSEWHERE = {
-    "return_train_score": "scores of records that train would be released without noise. Leave it out",
-    **dict.fromkeys(
-        ("factor", "resource", "min_resources", "max_resources", "aggressive_elimination"),
-        "halving drops candidates by their scores round by round, and each round has a price. "
-        "DPSubsetSearchCV(subset_fraction=0.1) tunes on a random subset of the records, and trains once on the others",
-    ),
-}
-
-
-def refuse_arguments(owner: str, named: Iterable[str]) -> None:
-    """Raise for arguments of scikit-learn's searches that a private one cannot have, with what it has instead."""
-    for name in named:
-        if name in ELSEWHERE:
-            raise TypeError(f"Found {name}= for {owner}, which has no such argument: {ELSEWHERE[name]}.")
-
-
 def check_forms(search: Parameters) -> None:
     """Raise for forms of ``scoring`` and ``refit`` that release several scores."""
     scoring, refit = getattr(search, "scoring", None), getattr(search, "refit", None)

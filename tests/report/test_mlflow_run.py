@@ -1,0 +1,53 @@
+"""A release as a run of MLflow: all that was released, and nothing else."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
+from sklearn_dpsearch.privacy import from_dict
+from sklearn_dpsearch.report import log_to_mlflow
+
+mlflow = pytest.importorskip("mlflow")
+pytestmark = pytest.mark.filterwarnings("ignore:.*Any type hint:UserWarning")  # of MLflow's own functions
+X, Y = np.linspace(0, 1, 400).reshape(200, 2), np.arange(200) % 2
+MODEL = DPGradientBoostingClassifier({"a": (0.0, 1.0), "b": (0.0, 1.0)}, classes=[0, 1], max_iter=5)
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.chdir(tmp_path)
+    mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
+    yield mlflow.MlflowClient()
+    mlflow.set_tracking_uri(None)
+
+
+def files_of(run):
+    folder = Path(run.info.artifact_uri.removeprefix("file://"))
+    return {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_search_is_logged_with_its_cost_statement_and_model(runs):
+    search = DPRandomSearchCV(MODEL, {"prior_factor": [1.0]}, n_iter=2, epsilon=1.0, delta=1e-6).fit(X, Y)
+    with mlflow.start_run() as active:
+        log_to_mlflow(search)
+    run = runs.get_run(active.info.run_id)
+    assert set(run.data.metrics) == {"epsilon", "delta", "score"}
+    assert set(run.data.params) == {"prior_factor"}
+    assert run.data.tags["neighboring"] == "zero_out"
+    read = from_dict(json.loads(files_of(run)["privacy.json"].read_text())["guarantee"])
+    assert read.epsilon_at(1e-6) == search.privacy_spent_.epsilon
+    assert "<html" in files_of(run)["statement.html"].read_text()
+    loaded = mlflow.sklearn.load_model(f"runs:/{active.info.run_id}/model")
+    np.testing.assert_array_equal(loaded.predict(X), search.predict(X))
+
+
+def test_a_single_fit_gets_a_run_of_its_own_without_a_score(runs):
+    log_to_mlflow(MODEL.set_params(target_epsilon=1.0, target_delta=1e-6).fit(X, Y))
+    assert mlflow.active_run() is None
+    (run,) = runs.search_runs(["0"])
+    assert set(run.data.metrics) == {"epsilon", "delta"}
