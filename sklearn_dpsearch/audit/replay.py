@@ -18,6 +18,7 @@ import joblib
 import numpy as np
 
 from ..data.partitions import is_partitioned
+from ..data.persons import missing_among
 from ..data.records import number_of_records
 from ..ledger.ledger_context import refuse_in_block
 from ..privacy import PrivacyError
@@ -115,8 +116,9 @@ def replay(
         Their targets.
     neighbour : (X, y)
         A neighbour of these records under the estimator's relation. Boosting does not use the number of records: a
-        record that is left out is one that is zeroed out. Under ``zero_out``, a record that is another one takes two
-        steps, to the blank record and from it, and may move sums by twice the sensitivity.
+        record that is left out is one that is zeroed out; so is one without a target, which stays in its place. Under
+        ``zero_out``, a record that is another one takes two steps, to the blank record and from it, and may move sums
+        by twice the sensitivity.
     groups, neighbour_groups : array-like, optional
         Persons of the records of both.
 
@@ -139,7 +141,7 @@ def replay(
     True
     """
     refuse_in_block("replay")
-    steps = _steps_between(estimator, X, neighbour[0])
+    steps = _steps_between(estimator, (X, y), neighbour)
     recorded: list[tuple[str, Sums, Fraction, Any]] = []
     found: list[ReplayedRelease] = []
 
@@ -176,13 +178,19 @@ def replay(
     )
 
 
-def _steps_between(estimator: Any, X: Any, other: Any) -> int:
-    """Number of records zeroed out between two data sets."""
+def _steps_between(estimator: Any, mine: tuple[Any, Any], other: tuple[Any, Any]) -> int:
+    """Number of records zeroed out between two data sets, which differ in one record."""
     known = estimator.get_params() if hasattr(estimator, "get_params") else {}
     relations = {value for name, value in known.items() if name.rpartition("__")[2] == "neighboring"}
-    if is_partitioned(X) or relations != {"zero_out"}:
+    if is_partitioned(mine[0]) or relations != {"zero_out"}:
         return 1
-    return 2 if number_of_records(X) == number_of_records(other) else 1
+    present = [number_of_records(X) - _without_target(y) for X, y in (mine, other)]
+    return 2 if present[0] == present[1] else 1
+
+
+def _without_target(y: Any) -> int:
+    """Number of records without a target, which count as blank."""
+    return 0 if y is None else int(missing_among(np.asarray(y, dtype=object)).sum())
 
 
 def _squared_norm(moved: Sums, norm: int) -> int | float:

@@ -151,10 +151,11 @@ class DPSubsetSearchCV(BasePrivateSearch):
     Notes
     -----
     Accounted by ``sklearn_dpsearch.privacy.subset_then_train`` (docs/theory/subset.md, Theorem 2;
-    docs/theory/subset_rest.md, Theorem 4; Koskela & Kulkarni 2023). Under replace-one neighbours there is no
-    amplification, and the total is larger; so it is under zero-out neighbours if the estimator counts its records. If
-    no candidate can be trained and scored, or the final model cannot be trained, ``NoModelError`` is raised with one
-    fixed message.
+    docs/theory/subset_rest.md, Theorem 4; Koskela & Kulkarni 2023). Under replace-one neighbours a record that changes
+    is one that is blanked and one that takes the blank's place; the subset amplifies both, where the search sets the
+    noise (``epsilon=``) of models that can be stated under zero-out neighbours. Elsewhere it does not, and the total is
+    larger; so it is if the estimator counts its records. If no candidate can be trained and scored, or the final model
+    cannot be trained, ``NoModelError`` is raised with one fixed message.
 
     Examples
     --------

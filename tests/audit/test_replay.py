@@ -183,8 +183,15 @@ def test_a_score_that_counts_a_record_twice_is_seen(noisy, monkeypatch):
 
 
 def test_as_many_files_are_no_replaced_record():
-    assert _steps_between(classifier(), *table()[:1] * 2) == 2
-    assert _steps_between(classifier(), ["a.csv"], ["b.csv"]) == 1
+    assert _steps_between(classifier(), table(), table()) == 2
+    assert _steps_between(classifier(), (["a.csv"], None), (["b.csv"], None)) == 1
+
+
+def test_a_record_blanked_in_its_place_is_one_step():
+    X, y = table()
+    blanked = y.astype(float).mask(y.index == 3)
+    assert _steps_between(classifier(), (X, y), (X, blanked)) == 1
+    assert replay(classifier(), X, y, neighbour=(X, blanked)).passed
 
 
 def test_estimators_of_others_in_a_search_are_refused():

@@ -301,6 +301,9 @@ def adaptive_grid(curve: Profile, low: float, high: float, number: int) -> Array
 
 # --- several bounds for one mechanism -----------------------------------------------------------------------------
 
+#: Name of what is below all bounds of a mechanism: its profile is convex in e^ε.
+CHORD = "chord between two bounds"
+
 
 @dataclass(frozen=True, kw_only=True)
 class SmallestOf(Guarantee):
@@ -321,10 +324,12 @@ class SmallestOf(Guarantee):
     def tightest(self, delta: float) -> str:
         """Name of the bound that gives ``epsilon_at(delta)``.
 
-        The first of those that agree to a billionth.
+        The first of those that agree to a billionth; ``CHORD`` where a chord between two of them is below each.
         """
         values = {name: float(bound.epsilon_at(delta)) for name, bound in self.bounds.items()}
         least = min(values.values())
+        if self.epsilon_at(delta) < least * (1.0 - 2e-9) - 2e-10:
+            return CHORD
         return next(name for name, value in values.items() if value <= least * (1.0 + 2e-9) + 2e-10)
 
     @property

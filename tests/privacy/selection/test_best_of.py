@@ -28,6 +28,7 @@ from sklearn_dpsearch.privacy import (
     compose,
     witness_epsilon,
 )
+from sklearn_dpsearch.privacy.guarantees.base import CHORD
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
 from sklearn_dpsearch.privacy.selection import best_of as best_of_file
 from sklearn_dpsearch.privacy.selection.best_of import TheoremOne, best_of_pure
@@ -373,3 +374,12 @@ def test_both_orders_of_the_neighbours_count() -> None:
     costs = [best_of(ProfileDP.from_pair(pair), Poisson(3).at_least_one()).delta_at(epsilon) for pair in (one, turned)]
     assert costs[0] == pytest.approx(costs[1])
     assert one.removed.delta_at(2.5)[()] < 1e-9 < 0.01 < costs[0][2]
+
+
+def test_a_chord_between_two_bounds_is_named_as_one():
+    search = best_of(ApproxDP(epsilon=0.5, delta=1e-7), Geometric(10))
+    for delta in np.logspace(-9, -1, 17):
+        least = min(bound.epsilon_at(delta) for bound in search.bounds.values())
+        below = search.epsilon_at(delta) < least * (1 - 1e-8)
+        assert (search.tightest(delta) == CHORD) == below
+    assert CHORD in {search.tightest(delta) for delta in np.logspace(-9, -1, 17)}
