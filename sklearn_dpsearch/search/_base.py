@@ -346,7 +346,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             with private_process.PrivateProcess(work, work.shared, work.writes) as process:
                 start.begin(lambda: self._spend(work.plan, ledger, start.entry))
                 release = process(tell=tell)
-            start.keep({**release, "privacy_spent_": self.privacy_spent_})
+            start.keep({**release, "privacy_spent_": self.privacy_spent_}, process.code)
             self._release(work.plan, release)
         return self
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import gc
 import importlib
 import os
 import pickle
@@ -38,7 +39,7 @@ from threadpoolctl import threadpool_limits
 
 from .._process import Stage, all_generators, become_private, is_private, refresh, reseed
 from ..privacy import PrivacyError
-from .pickling import Packed, pickled, unpickled
+from .pickling import Code, Packed, enter, pickled, unpickled
 from .sandbox import confine
 
 if sys.platform != "win32":
@@ -74,8 +75,9 @@ NOT_READ = (
     "scorers, in the same versions; the file of a numpy.memmap must be there, unchanged and under the same path."
 )
 NO_MODEL_TRAVELS = (
-    "A result cannot leave its private process, because it cannot be pickled. Define classes and functions at the top "
-    "of a module or script, and keep open files, locks and connections out of models. search.dry_run() shows a model."
+    "A result cannot leave its private process, because it cannot be pickled, or holds a class or function that was "
+    "made inside of a function. Define classes and functions at the top of a module or script, and keep open files, "
+    "locks and connections out of models. search.dry_run() shows a model."
 )
 
 
@@ -133,8 +135,8 @@ class PrivateProcess:
     """
 
     def __init__(self, work: Callable[..., Any], shared: Sequence[Any] = (), writes: Sequence[str] | None = ()) -> None:
-        self._shared, self._writes = shared, writes
-        self._prepare(pickled(work, shared), partial(Packed.of, shared))
+        self._shared, self._writes, self.code = shared, writes, Code()
+        self._prepare(pickled(work, shared, self.code), partial(Packed.of, shared, self.code))
 
     def _prepare(self, work: bytes, pack: Callable[[str | None], Packed]) -> None:
         self._work, self._child = work, None
@@ -149,7 +151,7 @@ class PrivateProcess:
 
     def __call__(self, *given: Any, tell: Tell = _ignore) -> Any:
         """Call the work there."""
-        return value_of(self.answer(*given, tell=tell))
+        return value_of(self.answer(*given, tell=tell), self.code)
 
     def answer(self, *given: Any, tell: Tell = _ignore) -> bytes:
         """Answer to a call, still pickled."""
@@ -157,7 +159,7 @@ class PrivateProcess:
             self._child = _Child.holding(self._packed)
             self._child.send(pickled(_Surroundings.here(self._writes)))
             self._child.send(self._work)
-        return self._child.answer(pickled(given, self._shared), tell)
+        return self._child.answer(pickled(given, self._shared, self.code), tell)
 
     def close(self) -> None:
         """End the process and all that it started."""
@@ -194,7 +196,7 @@ def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
     It never raises an error: clusters log the arguments of tasks that do.
     """
     process = object.__new__(PrivateProcess)
-    process._shared, process._writes = (), None
+    process._shared, process._writes, process.code = (), None, Code()
     try:
         process._prepare(work, partial(Packed.copy_of, content))
         with process:
@@ -307,11 +309,11 @@ def imported() -> list[str]:
     return [name for name in list(sys.modules) if name.partition(".")[0] in PACKAGES]
 
 
-def value_of(answer: bytes) -> Any:
-    """Value of an answer; its error is raised."""
+def value_of(answer: bytes, code: Code | None = None) -> Any:
+    """Value of an answer, with the code of those who asked; its error is raised."""
     content = memoryview(answer)[1:]
     if answer[:1] == VALUE:
-        return unpickled(content)
+        return unpickled(content, (), code)
     error, text = pickle.loads(content)
     raise error(text)
 
@@ -390,8 +392,9 @@ class _Here:
     reads: bool = False
     #: The work of a child to come, perhaps still pickled.
     work: Any = None
-    #: Generators that forks would have in common.
-    generators: Sequence[Any] = ()
+    #: Generators that forks would have in common, and the modules in which they were looked for.
+    generators: list[Any] = field(default_factory=list)
+    modules: frozenset[str] = frozenset()
     #: Connection to the process that asked for this one.
     connection: Connection | None = None
     lock: Any = None
@@ -453,7 +456,7 @@ def _isolate(folder: str) -> None:
     become_private()
     _HERE.lock = threading.Lock()
     if _HERE.reads and _HERE.packed is not None:
-        _HERE.shared = _HERE.packed.read()
+        _read(_HERE.packed)
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     for generator in _HERE.generators:
         refresh(generator)
@@ -589,6 +592,7 @@ class _Forking:
             return False
         if message[:1] == IMPORT:
             _import(message[1:].decode().split())
+            _note_generators()
         else:
             become: Callable[..., None] = _become_holder if message[:1] == HOLD else _become_run
             self.fork(partial(become, *files))
@@ -631,13 +635,26 @@ def _hold(connection: Connection, packed: Packed, own: str) -> bool:
         _HERE.reads = packed.starts_threads and _HERE.forks
         if not _HERE.reads:
             with _one_thread():
-                _HERE.shared = packed.read()
+                _read(packed)
                 _HERE.work = unpickled(_HERE.work, _HERE.shared)
-        _HERE.generators = all_generators()
+        _note_generators()
         return True
     except Exception:
         connection.send_bytes(ERROR + pickle.dumps((PrivateProcessError, NOT_READ)))
         return False
+
+
+def _note_generators() -> None:
+    """Note generators that are new; all objects are then frozen, so that neither this nor a fork looks at them again."""
+    _HERE.generators += all_generators(_HERE.modules)
+    _HERE.modules = frozenset(sys.modules)
+    gc.freeze()
+
+
+def _read(packed: Packed) -> None:
+    """Unpickle code and shared objects."""
+    code, _HERE.shared = packed.read()
+    enter(code)
 
 
 def _become_run(connection: int, life: int, folder: str) -> None:

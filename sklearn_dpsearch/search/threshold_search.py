@@ -309,7 +309,8 @@ class ThresholdStrategy(Strategy):
         place, run = first
         candidate, model = candidates[place], run.model
         if self.search.refit is True:
-            model = train_last(job, lambda: unfitted_model(job, candidate, last), all_numbers(n_records(job.X)), last)
+            make = partial(unfitted_model, job, candidate, last)
+            model = train_last(job, make, all_numbers(n_records(job.X)), last)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
         attributes = {**shown, "best_score_std_": run.std, "found_": True}
         return Outcome(found=model is not None, rows=[(candidate, run.score)], attributes=attributes)

@@ -24,7 +24,7 @@ from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, NoModelError
 from sklearn_dpsearch._process import Stage, is_private
 from sklearn_dpsearch.privacy import Fixed, PrivacyError
 from sklearn_dpsearch.search import private_process
-from sklearn_dpsearch.search.pickling import Packed, pickled, unpickled
+from sklearn_dpsearch.search.pickling import Code, Packed, pickled, unpickled
 from sklearn_dpsearch.search.private_process import (
     EndedError,
     PrivateProcess,
@@ -214,11 +214,11 @@ def test_records_that_cannot_be_pickled_are_not_quoted():
 def test_arrays_are_shared_and_writing_changes_nobodys(start):
     shared = [np.arange(10.0), np.zeros((3, 4), order="F"), np.array(["a", None], object)]
 
-    def changes():
-        def change():
-            shared[0][:] = -1
-            return float(shared[0].sum())
+    def change():
+        shared[0][:] = -1
+        return float(shared[0].sum())
 
+    def changes():
         return in_own_process(change), float(shared[0].sum()), shared[1].flags.f_contiguous, shared[2].tolist()
 
     assert privately(changes, shared) == (-10.0, 45.0, True, ["a", None])
@@ -228,14 +228,14 @@ def test_arrays_are_shared_and_writing_changes_nobodys(start):
 def test_an_array_in_a_file_travels_as_its_place(tmp_path):
     array = np.memmap(tmp_path / "array", float, "w+", shape=(1000, 100))
     array[:] = 2.0
-    packed = Packed.of([array])
+    packed = Packed.of([array], Code())
     assert packed.content.nbytes < 10_000
-    assert float(packed.read()[0].sum()) == 200_000.0
+    assert float(packed.read()[1][0].sum()) == 200_000.0
     packed.close()
-    part = Packed.of([array[:10]])
+    part = Packed.of([array[:10]], Code())
     assert part.content.nbytes > 8000
     part.close()
-    packed = Packed.of([array])
+    packed = Packed.of([array], Code())
     array.flush()
     os.truncate(tmp_path / "array", 100)
     with pytest.raises(PrivateProcessError, match=r"memmap must be there, unchanged"):
