@@ -61,6 +61,9 @@ def in_place(monkeypatch):
         def code(self):
             return code_of(self.work, self.shared)
 
+        def start(self):
+            return ()
+
         def __call__(self, *given, tell=lambda stage: None):
             monkeypatch.setattr(private_process, "tell", tell)
             with counted(), generators_kept(), without_warnings():

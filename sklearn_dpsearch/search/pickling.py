@@ -284,7 +284,7 @@ class Packed:
             raise PrivacyError(f"Found records or public data that cannot be pickled. {WHAT_TRAVELS}")
         parts = [head.getbuffer(), *(buffer.raw() for buffer in buffers)]
         facts = pickle.dumps((code.starts_threads, [part.nbytes for part in parts]))
-        packed = cls(os.memfd_create("shared") if folder is None else _open(folder), folder)
+        packed = cls(_in_memory() if folder is None else _open(folder), folder)
         with open(packed.file, "wb", closefd=False) as stream:
             stream.write(len(facts).to_bytes(8, "little") + facts)
             for part in parts:
@@ -295,7 +295,7 @@ class Packed:
     @classmethod
     def copy_of(cls, content: np.ndarray, folder: str | None = None) -> Packed:
         """Packed objects whose content came from elsewhere."""
-        packed = cls(os.memfd_create("shared") if folder is None else _open(folder), folder)
+        packed = cls(_in_memory() if folder is None else _open(folder), folder)
         with open(packed.file, "wb", closefd=False) as stream:
             stream.write(content.data)
         return packed
@@ -332,8 +332,23 @@ class Packed:
         os.close(self.file)
 
 
+def beyond_streams(file: int) -> int:
+    """Descriptor of the same file that is no standard stream's: a program may have closed those."""
+    if file > 2 or os.name == "nt":
+        return file
+    import fcntl
+
+    other = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(file)
+    return other
+
+
+def _in_memory() -> int:
+    return beyond_streams(os.memfd_create("shared"))
+
+
 def _open(folder: str, flags: int = os.O_RDWR | os.O_CREAT) -> int:
-    return os.open(os.path.join(folder, "shared"), flags | getattr(os, "O_BINARY", 0), 0o600)
+    return beyond_streams(os.open(os.path.join(folder, "shared"), flags | getattr(os, "O_BINARY", 0), 0o600))
 
 
 # --- arrays in files --------------------------------------------------------------------------------------------------

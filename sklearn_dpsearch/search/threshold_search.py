@@ -200,7 +200,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         seed = self.random_state
         fit = replace(fit, entropy=None if seed is None else entropy_of(seed))
         fit.strategy.split(fit.plan, (), fit.n_samples, Randomness(0))  # raises what the draw would raise
-        return steps_of_walk(fit, lambda: self._spend(fit.plan, ledger), batches, self._release)
+        return steps_of_walk(fit, lambda plan: self._spend(plan, ledger), batches, self._release)
 
     def _strategy(self) -> ThresholdStrategy | DoublingStrategy:
         if isinstance(self.threshold, Doubling):
