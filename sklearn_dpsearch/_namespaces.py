@@ -64,6 +64,8 @@ def fork() -> int:
 def settle(folder: str, writes: Sequence[str] | None = None) -> bool:
     """Leave all that other processes see, in a child of ``fork``; return whether that is done.
 
+    A process that is told what it may write still reads the memory that processes share: files may be there.
+
     Parameters
     ----------
     folder : str
@@ -77,10 +79,11 @@ def settle(folder: str, writes: Sequence[str] | None = None) -> bool:
         return False
     if writes is not None:
         _read_only(writes)
-    memory = not os.path.isdir(SHARED_MEMORY) or _mount("tmpfs", SHARED_MEMORY, "mode=1777")
+    elif os.path.isdir(SHARED_MEMORY) and not _mount("tmpfs", SHARED_MEMORY, "mode=1777"):
+        return False
     _mount("proc", PROCESSES)  # containers that hide a part of it forbid another
     os.makedirs(folder, mode=0o700, exist_ok=True)  # it may have been in what is hidden now
-    return memory and _mount("tmpfs", folder, "mode=700")
+    return _mount("tmpfs", folder, "mode=700")
 
 
 def _mount(kind: str, folder: str, options: str = "") -> bool:

@@ -234,6 +234,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         else:
             seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
         n, unit, persons = seen.n, "record", None
+        if n == 0:
+            raise ValueError("Found a table with 0 sample(s), and a minimum of 1 is required. Nothing was spent.")
         if groups is not None:
             persons = fit_params[name] = persons_in(groups, n)
             n, unit = number_of_persons(persons), "person"
