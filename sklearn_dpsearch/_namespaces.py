@@ -92,16 +92,17 @@ def _mount(kind: str, folder: str, options: str = "") -> bool:
 
 def _read_only(writes: Sequence[str]) -> None:
     """Make all folders read-only, but for those that may be written."""
-    if _set_mounts("/", READ_ONLY, 0):
+    if _set_mounts("/", AND_BELOW, READ_ONLY, 0):
         for folder in writes:
             path = os.fsencode(folder)
             _call("mount", path, path, None, SAME_FOLDER, None)
-            _set_mounts(folder, 0, READ_ONLY)
+        for folder in (*writes, PROCESSES):
+            _set_mounts(folder, 0, 0, READ_ONLY)
 
 
-def _set_mounts(folder: str, on: int, off: int) -> bool:
+def _set_mounts(folder: str, which: int, on: int, off: int) -> bool:
     change = struct.pack("=4Q", on, off, 0, 0)
-    return _call("syscall", SET_MOUNTS, HERE, os.fsencode(folder), AND_BELOW, change, ctypes.c_size_t(len(change)))
+    return _call("syscall", SET_MOUNTS, HERE, os.fsencode(folder), which, change, ctypes.c_size_t(len(change)))
 
 
 def possible(folder: str) -> bool:
