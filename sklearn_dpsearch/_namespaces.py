@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import signal
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 NEW_MOUNTS, NEW_IPC, NEW_USERS, NEW_PROCESSES, NEW_NETWORK = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 #: Of mounts: shared with no other namespace; the same folder in another place; without devices and rights of users.
@@ -21,9 +23,15 @@ SET_MOUNTS, HERE, AND_BELOW, READ_ONLY = 442, -100, 0x8000, 1
 SHARED_MEMORY, PROCESSES = "/dev/shm", "/proc"
 
 
+@functools.cache
+def system() -> Any:
+    """Functions of the operating system's library."""
+    return ctypes.CDLL(None)
+
+
 def _call(function: str, *given: object) -> bool:
     """Call a function of the system, and return whether it succeeded."""
-    return int(getattr(ctypes.CDLL(None), function)(*given)) == 0
+    return int(getattr(system(), function)(*given)) == 0
 
 
 def begin() -> None:

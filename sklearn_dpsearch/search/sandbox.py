@@ -11,6 +11,8 @@ import platform
 import struct
 from collections.abc import Sequence
 
+from .._namespaces import system
+
 #: System calls, which have these numbers on all processors.
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 SET_NO_NEW_PRIVS, SET_SECCOMP, FILTER = 38, 22, 2
@@ -38,7 +40,7 @@ def confine(folders: Sequence[str]) -> bool:
     folders : sequence of str
         Where files may be written.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc = system()
     version = int(libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), 1))
     if version < 1:
         return False
@@ -85,6 +87,6 @@ def refuse_sockets_with_a_path() -> bool:
     program = b"".join(struct.pack("=HBBI", *step) for step in steps)
     held = ctypes.create_string_buffer(program, len(program))
     pointer = struct.pack("@HP", len(steps), ctypes.addressof(held))
-    libc = ctypes.CDLL(None)
+    libc = system()
     libc.prctl(SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     return bool(libc.prctl(SET_SECCOMP, FILTER, pointer) == 0)

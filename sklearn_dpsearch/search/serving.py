@@ -7,7 +7,6 @@ nothing, and no fork follows the use of OpenMP, which would hang.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import os
@@ -394,7 +393,7 @@ def _one_thread() -> Iterator[None]:
 
 def _end_with_parent() -> None:
     """Let the system end this process when its parent ends."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    _namespaces.system().prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _end_with(life: int) -> None:
@@ -402,7 +401,7 @@ def _end_with(life: int) -> None:
 
     The signal that tells of it is handled by compiled code: the first process of a namespace would ignore it otherwise.
     """
-    libc = ctypes.CDLL(None)
+    libc = _namespaces.system()
     libc.signal(signal.SIGIO, libc._exit)
     fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
