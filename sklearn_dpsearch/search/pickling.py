@@ -91,7 +91,7 @@ class Code:
         number = -1
         while number < len(self.objects):
             number = len(self.objects)
-            _dump(_CodePickler(io.BytesIO(), shared, self), self.objects[:])
+            _dump(_Pickler(io.BytesIO(), shared, self, notes=True), self.objects[:])
 
     @property
     def mark(self) -> bytes:
@@ -137,7 +137,8 @@ def code_of(work: Any, shared: Sequence[Any]) -> Code:
 class _Pickler(cloudpickle.Pickler):
     """Pickler that names shared objects and code by numbers, and arrays in files by places.
 
-    Generators have fresh states when they arrive.
+    Generators have fresh states when they arrive. One that ``notes`` numbers the code that it meets, and pickles it by
+    value.
     """
 
     def __init__(
@@ -146,19 +147,20 @@ class _Pickler(cloudpickle.Pickler):
         shared: Sequence[Any] = (),
         code: Code | None = None,
         buffers: list[pickle.PickleBuffer] | None = None,
+        *,
+        notes: bool = False,
     ) -> None:
         super().__init__(file, protocol=5, buffer_callback=None if buffers is None else buffers.append)
+        self._notes = notes
         self._shared = {id(one): number for number, one in enumerate(shared)}
         self._code = _OfThisProcess.code if code is None else code
 
     def persistent_id(self, obj: Any) -> int | None:
         found = self._shared.get(id(obj))
-        if found is None and isinstance(obj, CODE) and (number := self._number_of(obj)) is not None:
-            return ~number
+        if found is None and isinstance(obj, CODE) and self._code is not None:
+            number = self._code.number(obj)
+            return None if number is None or self._notes else ~number
         return found
-
-    def _number_of(self, code: Any) -> int | None:
-        return None if self._code is None else self._code.number(code)
 
     def reducer_override(self, obj: Any) -> Any:
         if self._code is not None:
@@ -170,13 +172,6 @@ class _Pickler(cloudpickle.Pickler):
         if (special := reduction(obj) or _of_skorch(obj)) is not None:
             return special
         return super().reducer_override(obj)
-
-
-class _CodePickler(_Pickler):
-    """Pickler of code by value, which notes all code that it meets."""
-
-    def _number_of(self, code: Any) -> None:
-        super()._number_of(code)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -278,7 +273,7 @@ class Packed:
         with contextlib.suppress(Exception):
             while number < len(code.objects):  # once, but for code that only shared objects use
                 number, head, buffers = len(code.objects), io.BytesIO(), list[pickle.PickleBuffer]()
-                _CodePickler(head, (), code, buffers).dump((code.objects[:], list(shared)))
+                _Pickler(head, (), code, buffers, notes=True).dump((code.objects[:], list(shared)))
             code.closed = True
         if not code.closed:  # outside of the handler: a chained exception could quote a record
             raise PrivacyError(f"Found records or public data that cannot be pickled. {WHAT_TRAVELS}")

@@ -46,10 +46,10 @@ from .serving import (
     SOCKETS,
     STAGE,
     VALUE,
-    PrivateProcessError,
     Surroundings,
     path_of_modules,
 )
+from .serving import PrivateProcessError as PrivateProcessError  # raised by all work
 
 Found = TypeVar("Found")
 #: Receiver of public progress.

@@ -14,7 +14,7 @@ import numpy as np
 from joblib import parallel_config
 
 from ...privacy import LeakingEstimatorError, PrivacyError
-from ..serving import PrivateProcessError
+from ...search import private_process
 
 Found = TypeVar("Found")
 #: Function called with the number of finished tasks.
@@ -181,7 +181,7 @@ def in_parallel(
 
 def error_in_fixed_words(error: BaseException) -> Exception:
     """Error with fixed words, to be raised outside of the handler."""
-    if isinstance(error, (PrivateProcessError, PrivacyError)):
+    if isinstance(error, (private_process.PrivateProcessError, PrivacyError)):
         return type(error)(str(error))
     names = (kind.__name__ for kind in type(error).__mro__)
     return WorkersError(f"{START} {next(filter(None, map(SENTENCES.get, names)), OTHERWISE)}")
