@@ -88,10 +88,7 @@ class Code:
         PrivacyError
             If it cannot be pickled.
         """
-        number = -1
-        while number < len(self.objects):
-            number = len(self.objects)
-            _dump(_Pickler(io.BytesIO(), shared, self, notes=True), self.objects[:])
+        _dump(_Pickler(io.BytesIO(), shared, self, notes=True), self.objects[:])
 
     @property
     def mark(self) -> bytes:

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, NoReturn
 
 import numpy as np
@@ -178,6 +179,8 @@ def _isolate(folder: str) -> None:
         _settle(folder)
         if confine([folder, *(HERE.writes or ())]):
             HERE.walls.add(FILES)
+    if SOCKETS in HERE.walls:
+        _send_tensors_by_value()
     HERE.lock = threading.Lock()
     if HERE.reads and HERE.packed is not None:
         _read(HERE.packed)
@@ -189,6 +192,13 @@ def _isolate(folder: str) -> None:
     np.seterr(all="ignore")
     if (diffprivlib := sys.modules.get("diffprivlib.utils")) is not None:
         diffprivlib.PrivacyLeakWarning.__init__ = _raise  # no filter of warnings can hide it
+
+
+def _send_tensors_by_value() -> None:
+    """Let processes of one run, as loaders have them, send tensors by value: shared ones need a socket with a path."""
+    reducers = ForkingPickler._extra_reducers  # type: ignore[attr-defined]
+    for kind in [kind for kind in reducers if kind.__module__.partition(".")[0] == "torch"]:
+        del reducers[kind]
 
 
 def _raise(leak: Warning, *args: object) -> NoReturn:

@@ -180,7 +180,7 @@ MUTANTS = {
         tests=(f"{PROCESS}::test_an_interrupt_ends_the_process_and_is_raised",),
     ),
     "code that comes back by value": Mutant(
-        mistake="Results bring the classes and functions of a script back as a run has left them, with counts and memos.",
+        mistake="Results bring classes and functions of a script back as a run has left them, with counts and memos.",
         file="search/pickling.py",
         old="            return None if number is None or self._notes else ~number\n",
         new="            return None\n",
@@ -196,8 +196,8 @@ MUTANTS = {
     "numbers for half of the code": Mutant(
         mistake="Functions that a class uses have no number, and come back as copies with their memos.",
         file="search/pickling.py",
-        old="        while number < len(self.objects):\n",
-        new="        while number < 0:\n",
+        old="    code.complete(shared)\n    return code\n",
+        new="    return code\n",
         tests=(f"{CODE}::test_code_is_numbered_with_all_that_it_uses",),
     ),
     "finished runs lost in silence": Mutant(

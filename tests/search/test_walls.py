@@ -105,6 +105,21 @@ def _with_joblib_in_a_run():
     return in_own_process(_of_joblib)
 
 
+@pytest.mark.slow
+def test_loaders_of_torch_work_inside_of_a_run():
+    """Their workers share tensors by sockets with a path, unless they are sent by value."""
+    torch = pytest.importorskip("torch")
+
+    def total():
+        data = torch.utils.data.TensorDataset(torch.arange(100.0))
+        return sum(float(part.sum()) for (part,) in torch.utils.data.DataLoader(data, batch_size=10, num_workers=2))
+
+    def totals():
+        return total(), in_own_process(total)
+
+    assert privately(totals) == (4950.0, 4950.0)
+
+
 def test_no_socket_with_a_path_is_reached(tmp_path):
     """As handlers of the system's log, databases and services listen at."""
     if any("sockets" in one for one in PrivateProcess(os.getpid).start()):
