@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import secrets
 import shutil
 import tempfile
 
 import filelock
 
-#: Beginning of the names of folders, and the file that is locked while a process uses a folder.
-PREFIX, LOCK = "sklearn-dpsearch-", "lock"
+#: Beginning of the names of folders, and end of those of the files that are locked while a process uses a folder.
+PREFIX, LOCK = "sklearn-dpsearch-", ".lock"
 
 
 class PrivateFolder:
@@ -21,17 +22,19 @@ class PrivateFolder:
     """
 
     def __init__(self) -> None:
-        _remove_abandoned()
-        new = tempfile.mkdtemp(prefix=f"new-{PREFIX}")
-        self._lock = filelock.FileLock(os.path.join(new, LOCK), timeout=0)
+        for lock in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), f"{PREFIX}*{LOCK}")):
+            with contextlib.suppress(OSError, filelock.Timeout), filelock.FileLock(lock, timeout=0):
+                remove(lock.removesuffix(LOCK))
+        self.path = os.path.join(tempfile.gettempdir(), PREFIX + secrets.token_hex(8))
+        self._lock = filelock.FileLock(self.path + LOCK, timeout=0, mode=0o600)
         self._lock.acquire()
-        self.path = os.path.join(os.path.dirname(new), os.path.basename(new).removeprefix("new-"))
-        os.rename(new, self.path)  # nobody sees it unlocked
+        os.mkdir(self.path, 0o700)
 
     def close(self) -> None:
         """Remove the folder."""
+        remove(self.path)
         self._lock.release()
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove(self.path)
 
     def __enter__(self) -> str:
         return self.path
@@ -40,7 +43,8 @@ class PrivateFolder:
         self.close()
 
 
-def _remove_abandoned() -> None:
-    for folder in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), f"{PREFIX}*")):
-        with contextlib.suppress(OSError, filelock.Timeout), filelock.FileLock(os.path.join(folder, LOCK), timeout=0):
-            shutil.rmtree(folder, ignore_errors=True)
+def remove(folder: str) -> None:
+    """Remove a folder and its lock."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        os.unlink(folder + LOCK)

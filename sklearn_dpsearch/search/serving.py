@@ -34,7 +34,7 @@ from .. import _namespaces
 from .._process import Stage, all_generators, become_private, refresh, reseed
 from ..privacy import PrivacyError
 from .pickling import Packed, enter, pickled, unpickled
-from .private_folder import PrivateFolder
+from .private_folder import PrivateFolder, remove
 from .sandbox import confine, refuse_sockets_with_a_path
 
 if sys.platform != "win32":
@@ -446,5 +446,5 @@ def work_alone(file: int, folder: str, own: str, leaves: str) -> None:
 def _wait_for_the_end(folder: str) -> None:
     """End this process, and remove a folder, when standard input ends."""
     sys.stdin.buffer.read()
-    shutil.rmtree(folder, ignore_errors=True)
+    remove(folder)
     os._exit(0)

@@ -214,6 +214,13 @@ MUTANTS = {
         new="",
         tests=(f"{CODE}::test_generators_of_torch_in_code_draw_noise_of_their_own",),
     ),
+    "a step that keeps records": Mutant(
+        mistake="A step that learns nothing has a function with a memo, which is released with the records in it.",
+        file="adapters/sklearn_steps.py",
+        old='    ("sklearn", "FunctionTransformer"): _keeps_no_state,\n',
+        new='    ("sklearn", "FunctionTransformer"): _always,\n',
+        tests=(f"{CODE}::test_a_step_that_learns_nothing_keeps_no_state_that_would_be_released",),
+    ),
     "shared memory that tells": Mutant(
         mistake="Runs see what others have left in shared memory.",
         file="_namespaces.py",
@@ -252,8 +259,8 @@ MUTANTS = {
     "folders that stay": Mutant(
         mistake="What processes that were killed have left on the disk stays there.",
         file="search/private_folder.py",
-        old="        _remove_abandoned()\n",
-        new="",
+        old="                remove(lock.removesuffix(LOCK))\n",
+        new="                pass\n",
         tests=(f"{WALLS}::test_only_folders_without_a_process_are_removed",),
     ),
     "an empty table that is paid for": Mutant(

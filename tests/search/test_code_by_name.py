@@ -105,6 +105,44 @@ def test_the_released_model_holds_no_memo_of_a_function():
     assert X[0].tobytes() not in pickle.dumps(search.best_estimator_[1])
 
 
+class Memo:
+    """A function that keeps the records that it has seen."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, X, memo=None):
+        self.seen.append(X[0].copy())
+        return X
+
+
+def keeps(X, memo=None, shift=0.0):
+    return X + shift
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"func": Memo()},
+        {"func": Memo().__call__},
+        {"func": functools.partial(keeps, memo=[])},
+        {"func": keeps, "kw_args": {"memo": {}}},
+        {"inverse_func": [].append},
+    ],
+)
+def test_a_step_that_learns_nothing_keeps_no_state_that_would_be_released(given):
+    model = make_pipeline(FunctionTransformer(**given), NoisyCentroids())
+    search = DPRandomSearchCV(model, {}, n_iter=2)
+    refuses_to_fit(search, PrivacyError, "no object with a state", X, y)
+
+
+@pytest.mark.parametrize("func", [keeps, functools.partial(keeps, shift=1.0), np.clip, np.log1p, np.nan_to_num, abs])
+def test_functions_with_constants_are_such_steps(func):
+    kw_args = {"a_min": np.zeros(2), "a_max": None} if func is np.clip else None
+    model = make_pipeline(FunctionTransformer(func, kw_args=kw_args), NoisyCentroids())
+    assert DPRandomSearchCV(model, {}, n_iter=2).privacy_cost(60).epsilon > 0
+
+
 def test_runs_do_not_get_what_another_run_has_made_of_a_class():
     Counting, *_ = script()
 

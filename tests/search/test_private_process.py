@@ -26,7 +26,6 @@ from sklearn_dpsearch._process import Stage, is_private
 from sklearn_dpsearch.privacy import Fixed, PrivacyError
 from sklearn_dpsearch.search import private_process
 from sklearn_dpsearch.search.pickling import Code, Packed, pickled, unpickled
-from sklearn_dpsearch.search.private_folder import LOCK
 from sklearn_dpsearch.search.private_process import (
     EndedError,
     PrivateProcess,
@@ -134,8 +133,7 @@ def test_temporary_files_are_private_and_gone(start):
 
 
 def _files(folder):
-    """Files in a folder, but for the lock of the process that holds it."""
-    return [name for *_, names in os.walk(folder) for name in names if name != LOCK]
+    return [name for *_, names in os.walk(folder) for name in names]
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

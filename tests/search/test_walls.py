@@ -22,7 +22,7 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import Geometric
 from sklearn_dpsearch.search import private_process
 from sklearn_dpsearch.search.execution.randomness import Randomness
-from sklearn_dpsearch.search.private_folder import PREFIX, PrivateFolder
+from sklearn_dpsearch.search.private_folder import LOCK, PREFIX, PrivateFolder
 from sklearn_dpsearch.search.private_process import PrivateProcess, in_own_process, privately
 
 from .toys import NoisyCentroids, two_blobs
@@ -355,9 +355,10 @@ def test_only_folders_without_a_process_are_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     abandoned = tmp_path / f"{PREFIX}abandoned"
     abandoned.mkdir()
+    (tmp_path / f"{PREFIX}abandoned{LOCK}").touch()
     (abandoned / "record").write_text("secret")
     with PrivateFolder() as one:
         with PrivateFolder() as other:
-            assert {path.name for path in tmp_path.iterdir()} == {os.path.basename(one), os.path.basename(other)}
+            assert {str(path) for path in tmp_path.iterdir() if path.is_dir()} == {one, other}
         assert os.path.isdir(one)
     assert not list(tmp_path.iterdir())
