@@ -42,7 +42,7 @@ DEFAULTS = {
     "PrivateScorer": {"plain"},
     "HistogramScorer": {"plain"},
     "Range": {"auto_edges", "said"},
-    "Records": {"opened"},
+    "TrainingData": {"opened"},
     "DenseGradients": {"add"},
     # what most estimators that speak for themselves do
     "ProtocolAdapter": {"recognises"},

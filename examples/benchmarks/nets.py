@@ -30,7 +30,7 @@ from torch import nn
 from sklearn_dpsearch.nets import DPMLPClassifier
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.randomness import Secrets
-from sklearn_dpsearch.nets.records import Records
+from sklearn_dpsearch.nets.records import TrainingData
 from sklearn_dpsearch.nets.sampling import PoissonBatches
 from sklearn_dpsearch.nets.stacked_training import TrainingTask
 from sklearn_dpsearch.nets.training import train, train_together
@@ -75,8 +75,8 @@ def task(module: nn.Module, lot: int, n: int, steps: int, lr: float = 0.5, noise
     )
 
 
-def records(X: np.ndarray, y: np.ndarray, device: str = "cpu") -> Records:
-    return Records.of(torch.from_numpy(X), torch.from_numpy(y), torch.device(device))
+def records(X: np.ndarray, y: np.ndarray, device: str = "cpu") -> TrainingData:
+    return TrainingData.of(torch.from_numpy(X), torch.from_numpy(y), torch.device(device))
 
 
 # --- peers ----------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from torch import nn
 
 from sklearn_dpsearch.nets import DPMLPClassifier
 from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.records import Records
+from sklearn_dpsearch.nets.records import TrainingData
 from sklearn_dpsearch.nets.sampling import PoissonBatches
 from sklearn_dpsearch.nets.stacked_training import TrainingTask
 from sklearn_dpsearch.nets.training import train, train_together
@@ -37,7 +37,7 @@ Make = Callable[[], nn.Module]
 
 @dataclass(frozen=True)
 class Data:
-    """Records, how often each case is timed, and how many epochs at once."""
+    """TrainingData, how often each case is timed, and how many epochs at once."""
 
     X: np.ndarray
     y: np.ndarray
@@ -103,7 +103,7 @@ def cpu_seconds(run: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def ours(data: Data, records: Records, make: Make, lot: int, nets: int = 1) -> float:
+def ours(data: Data, records: TrainingData, make: Make, lot: int, nets: int = 1) -> float:
     """Seconds per epoch and net, set-up included."""
     steps = data.steps(lot)
     tasks = [task(make(), lot, len(data.X), steps) for _ in range(nets)]
@@ -180,7 +180,7 @@ def one_net(data: Data) -> None:
     for name, make, lot, of_plain, of_ghost in cases:
         lot = min(lot, len(data.X) // 4)
         inputs, targets = shaped(data.X, make is cnn), torch.from_numpy(data.y)
-        records = Records.of(inputs, targets, torch.device("cpu"))
+        records = TrainingData.of(inputs, targets, torch.device("cpu"))
         given = data, inputs, targets, make, lot
         own, loaded, other, bare = np.min([
             (ours(data, records, make, lot), ghost(*given, own_loader=True), ghost(*given), plain(*given))
@@ -205,7 +205,7 @@ def stacks(data: Data) -> None:
         ("digits, 64 × logistic regression, lot 90", digits, mlp(features=64), 90, 64, 3.0),
     ):
         lot = min(lot, len(some.X) // 4)
-        records = Records.of(torch.from_numpy(some.X), torch.from_numpy(some.y), torch.device("cpu"))
+        records = TrainingData.of(torch.from_numpy(some.X), torch.from_numpy(some.y), torch.device("cpu"))
         turns = range(max(1, data.turns - 1))
         together, alone = np.min([  # both are means: the best of many single nets would be lucky
             (ours(some, records, make, lot, nets), np.mean([ours(some, records, make, lot) for _ in range(4)]))

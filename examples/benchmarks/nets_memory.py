@@ -19,7 +19,7 @@ import torch
 from nets_at_real_size import Data, Make, cnn, ghost, ours
 from torch import nn
 
-from sklearn_dpsearch.nets.records import Records
+from sklearn_dpsearch.nets.records import TrainingData
 
 
 class Words(nn.Module):
@@ -51,7 +51,7 @@ def memory_task(which: str) -> None:
     def run(X: np.ndarray, make: Make, size: int) -> None:
         some, inputs = Data(X, targets.numpy(), 1, 2 * size / len(X)), torch.from_numpy(X)
         if side == "ours":
-            ours(some, Records.of(inputs, targets, torch.device("cpu")), make, size)
+            ours(some, TrainingData.of(inputs, targets, torch.device("cpu")), make, size)
         else:
             ghost(some, inputs, targets, make, size)
 

@@ -22,7 +22,7 @@ from opacus.layers import DPLSTM
 from torch import nn
 
 from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.records import Records
+from sklearn_dpsearch.nets.records import TrainingData
 from sklearn_dpsearch.nets.stacked_training import TrainingTask
 from sklearn_dpsearch.nets.training import train
 
@@ -58,7 +58,7 @@ NETS: dict[str, tuple[Callable[[], nn.Module], Callable[[], nn.Module], tuple[in
 }
 
 
-def ours(module: nn.Module, records: Records, engine: str, rate: float, steps: int, noise: float) -> None:
+def ours(module: nn.Module, records: TrainingData, engine: str, rate: float, steps: int, noise: float) -> None:
     task = TrainingTask(
         module=module,
         criterion=nn.CrossEntropyLoss(reduction="sum"),
@@ -110,7 +110,10 @@ def row(name: str, turns: int) -> str:
     rng, rate = np.random.default_rng(0), LOT / N
     inputs = torch.from_numpy(rng.normal(size=(N, *shape)).astype(np.float32))
     targets = torch.from_numpy(rng.integers(0, CLASSES, N))
-    records, data = Records.of(inputs, targets, torch.device("cpu")), torch.utils.data.TensorDataset(inputs, targets)
+    records, data = (
+        TrainingData.of(inputs, targets, torch.device("cpu")),
+        torch.utils.data.TensorDataset(inputs, targets),
+    )
     times = [
         timed(lambda: ours(own(), records, "auto", rate, STEPS, 1.0), turns),
         timed(lambda: ours(theirs(), records, "opacus", rate, STEPS, 1.0), turns),
@@ -118,7 +121,7 @@ def row(name: str, turns: int) -> str:
     ]
     second, first = theirs(), own()
     first.load_state_dict(second.state_dict(), strict=False)  # DPLSTM names its weights twice
-    third, few = copy.deepcopy(second), Records.of(inputs[:400], targets[:400], torch.device("cpu"))
+    third, few = copy.deepcopy(second), TrainingData.of(inputs[:400], targets[:400], torch.device("cpu"))
     ours(first, few, "auto", 1.0, 3, 0.0)
     ours(second, few, "opacus", 1.0, 3, 0.0)
     plain(third, torch.utils.data.Subset(data, range(400)), 1, 3, 0.0)

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sklearn.base import clone
 
 from ..privacy import LeakingEstimatorError
-from .adapter import Estimator, ProtocolAdapter, is_ours
+from .adapter import Estimator, ProtocolAdapter, TrainingRun, is_ours
 
 #: Attribute of a net in training with an unfitted copy; skorch takes names without "_" at the end for arguments.
 UNFITTED = "_unfitted_"
-#: Attributes of a trained net that are known to stay behind.
-LEFT_BEHIND = (UNFITTED, "classes_inferred_")
-#: Kinds of objects that hold records, by library and name of the class (None: any class of the library).
-DATA: dict[str, tuple[str, ...] | None] = {
-    "numpy": ("ndarray", "memmap", "MaskedArray"),
-    "torch": ("Tensor", "Parameter", "DataLoader", "Dataset", "Sampler"),
-    **dict.fromkeys(("pandas", "polars", "pyarrow", "scipy"), None),
-}
+REBUILT = (
+    "{}: of the trained net its parameters are released, and no other attribute that its fit sets (a loader, say)."
+)
 
 
 class SkorchAdapter(ProtocolAdapter):
@@ -37,6 +32,10 @@ class SkorchAdapter(ProtocolAdapter):
 
     def recognises(self, estimator: object) -> bool:
         return is_net_of_others(estimator) and (self.declared or super().recognises(estimator))
+
+    def training_run(self, estimator: Any, n_samples: int | None) -> TrainingRun:
+        run = super().training_run(estimator, n_samples)
+        return replace(run, assumptions=(*run.assumptions, REBUILT.format(type(estimator).__name__)))
 
     def prepare(self, model: Estimator) -> None:
         keep_unfitted(model)
@@ -60,7 +59,9 @@ def keep_unfitted(net: Any) -> Any:
 
 
 def rebuild_net(net: Any, *, buffers: bool = True) -> None:
-    """Replace a trained net by a new one with its trained parameters: losses, gradients and batches stay behind.
+    """Replace a trained net by a new one with its trained parameters.
+
+    Losses, gradients and batches stay behind, and all that its ``fit`` set: a loader, an engine, records.
 
     Parameters
     ----------
@@ -72,8 +73,7 @@ def rebuild_net(net: Any, *, buffers: bool = True) -> None:
     Raises
     ------
     LeakingEstimatorError
-        For an attribute of the net that holds records or a loader, for modules that a new net does not have, and for
-        changed buffers.
+        For modules that a new net does not have, and for changed buffers.
     """
     if not net.initialized_:
         return
@@ -81,13 +81,6 @@ def rebuild_net(net: Any, *, buffers: bool = True) -> None:
     sizes = {name: value for name, value in vars(net).items() if "__" in name and type(value) in (int, str, bool)}
     vars(fresh).update(sizes)  # callbacks may set the number of inputs
     fresh.initialize()
-    for name, value in vars(net).items():
-        if name not in vars(fresh) and name not in LEFT_BEHIND and holds_data(value):
-            raise LeakingEstimatorError(
-                f"Found data in the attribute {name!r} of {type(net).__name__} ({type(value).__name__}), which fit has "
-                "set: a released model must not hold records, losses or a loader. Use a local variable, or delete the "
-                "attribute at the end of fit."
-            )
     for part in (*fresh._modules, *fresh._criteria):
         if hasattr(new := getattr(fresh, f"{part}_"), "load_state_dict"):
             _load_state(f"{part}_", _unwrapped(new), _unwrapped(getattr(net, f"{part}_")), buffers=buffers)
@@ -125,13 +118,3 @@ def _load_state(name: str, new: Any, trained: Any, *, buffers: bool) -> None:
 
 def _equal(one: Any, other: Any) -> bool:
     return bool(one.shape == other.shape and (one.to(other.device) == other).all())
-
-
-def holds_data(value: object) -> bool:
-    """Return whether an object is an array, a table, a loader or a data set, or a container with one inside."""
-    if isinstance(value, Mapping):
-        return any(map(holds_data, value.values()))
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return any(map(holds_data, value)) or (len(value) > 1 and all(isinstance(one, float) for one in value))
-    kinds = ((kind.__name__, DATA.get(kind.__module__.partition(".")[0], ())) for kind in type(value).__mro__)
-    return any(names is None or name in names for name, names in kinds)

@@ -18,8 +18,9 @@ from typing import Any, NoReturn
 from .._process import steps_now
 from ..privacy import DPSGD, Guarantee, LeakingEstimatorError, NonPrivate, PrivacyError, calibrate
 from ..privacy._types import Neighboring
+from ..privacy.statement.content import short_up
 from .adapter import Adapter, Estimator, Names, Parameters, TrainingRun, positive
-from .foreign_skorch_nets import SkorchAdapter, is_net_of_others, keep_unfitted, rebuild_net
+from .foreign_skorch_nets import REBUILT, SkorchAdapter, is_net_of_others, keep_unfitted, rebuild_net
 
 #: Parameters of which a net has one, at least: its noise.
 NOISE = ("noise_multiplier", "target_epsilon")
@@ -132,7 +133,7 @@ class OpacusAdapter(Adapter):
             raise LeakingEstimatorError(f"Found {look}")
         planned = plan_of(estimator, n_samples)
         found: Guarantee = NonPrivate(neighboring="zero_out") if planned is None else planned.guarantee
-        return TrainingRun(guarantee=found, assumptions=assumptions_of(estimator))
+        return TrainingRun(guarantee=found, assumptions=assumptions_of(estimator, planned))
 
     def scaled_privacy(self, estimator: Estimator, factor: float, varying: Names = frozenset()) -> Parameters:
         parameters = estimator.get_params(deep=False)
@@ -255,17 +256,58 @@ def _readings_without_noise(net: Any) -> Iterator[str]:
             )
 
 
-def assumptions_of(net: Any) -> tuple[str, ...]:
+def assumptions_of(net: Any, plan: OpacusPlan | None) -> tuple[str, ...]:
     """Assumptions of the guarantee, as plain sentences."""
     name = type(net).__name__
+    cut = "" if plan is None else f", which adds at most {_words_of_cut(net, plan)} to delta"
     return (
         f"{name}: batches, per-sample gradients, clipping and noise are Opacus's; the history of its accountant was "
         "compared with the plan after each training.",
         f"{name}: its code and module learn from records through Opacus's optimizer alone; initial parameters hold "
         "nothing of the records; every gradient is finite.",
         f"{name}: batches and noise come from PyTorch's generators, whose state is from the operating system (on a GPU "
-        "64 bits of it); noise is in single precision, which ends at 5.77 standard deviations.",
+        f"64 bits of it); noise is in single precision, which ends at 5.77 standard deviations{cut}.",
+        REBUILT.format(name),
     )
+
+
+#: Largest normal of PyTorch's in single precision: from 24 random bits.
+LARGEST_NORMAL = math.sqrt(2 * 24 * math.log(2))
+
+
+def delta_of_cut(plan: OpacusPlan, n_parameters: int) -> float:
+    """Bound on the probability with which noise tells of a record by where the normals end.
+
+    A record that is in a batch moves d coordinates by at most 1/σ together, in units of the noise. The noise leaves
+    what it could be without the record with probability Σ g(s_i), g(s) = Φ(c) − Φ(c − s). Coordinates with s ≤ 2/c add
+    at most e²·φ(c)·Σ s_i ≤ e²·φ(c)·√d/σ. From there to c, g(s)/s² rises, so the others add at most g(1/σ) together.
+    Inside of what both can be the likelihood ratio is that of the normals, so this is added to δ, for each step with
+    the record.
+
+    Parameters
+    ----------
+    plan : OpacusPlan
+    n_parameters : int
+        Number of trained parameters, d.
+    """
+    c, shift = LARGEST_NORMAL, 1 / plan.noise_multiplier
+    density = math.exp(-(c**2) / 2) / math.sqrt(2 * math.pi)
+    beyond = math.erfc(c / math.sqrt(2)) / 2
+    alone = math.erfc((c - shift) / math.sqrt(2)) / 2 - beyond
+    one_step = (math.e**2 * density * math.sqrt(n_parameters) * shift + alone) / (1 - 2 * beyond)
+    if shift > c:
+        one_step = 1.0
+    return min(1.0, plan.steps * min(1.0, plan.sample_rate + ROUNDING) * one_step)
+
+
+def _words_of_cut(net: Any, plan: OpacusPlan) -> str:
+    """Bound of ``delta_of_cut`` for the net's module; for a class, by the number of its parameters."""
+    if plan.noise_multiplier <= 0:
+        return "1"
+    if hasattr(net.module, "parameters") and not isinstance(net.module, type):
+        return short_up(delta_of_cut(plan, sum(one.numel() for one in net.module.parameters() if one.requires_grad)))
+    at_million = short_up(delta_of_cut(plan, 10**6))
+    return f"{at_million} (for a million parameters; it grows with their square root)"
 
 
 # --- after the training -----------------------------------------------------------------------------------------------

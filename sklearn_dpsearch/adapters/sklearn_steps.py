@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import numbers
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import FunctionType, NoneType
 from typing import Any
@@ -20,7 +20,10 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from ..data.columns import NUMBERS, is_frame, typed
+from .._process import contained
+from ..data.columns import NUMBERS, is_frame, without_records
+from ..data.records import number_of_records, read_table
+from ..data.rows import rows_at, stacked
 from ..privacy import LeakingEstimatorError
 from .seeds import fitted_parts
 
@@ -165,7 +168,12 @@ class FittedByParameters(BaseEstimator):
         return self.fit(X).transform(X)
 
     def transform(self, X: Any) -> Any:
-        return self.step.transform(typed(X))
+        """Transform records in a batch; one on which the step fails is blank, and fails no other."""
+        parts = list(_transformed_parts(self.step.transform, read_table(X)))
+        like = next((part[:1] for part in parts if part is not None), None)
+        if like is None:
+            return self.step.transform(read_table(X))  # its error, as no record can be transformed
+        return stacked([0 * like if part is None else part for part in parts])
 
     def __getattr__(self, name: str) -> Any:
         if name == "step" or name.startswith("__"):  # a copy asks before it has a step
@@ -174,6 +182,18 @@ class FittedByParameters(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         return self.step.__sklearn_tags__()
+
+
+def _transformed_parts(transform: Callable[[Any], Any], X: Any) -> Iterator[Any]:
+    """Yield records transformed together, or in halves where that fails; None for a single one that fails."""
+    n, transformed = number_of_records(X), None
+    with contained():  # a record may raise what is no ``Exception``
+        transformed = transform(X)
+    if transformed is not None or n <= 1:
+        yield transformed
+        return
+    for places in (slice(None, n // 2), slice(n // 2, None)):
+        yield from _transformed_parts(transform, rows_at(X, places))
 
 
 def fit_by_parameters(model: Any) -> None:
@@ -240,6 +260,6 @@ def _table_of_one_record(X: Any, values: list[Any]) -> Any:
         import pandas as pd
 
         columns = [pd.Series([value], dtype=object if isinstance(value, str) else None) for value in values]
-        return pd.concat(columns, axis=1).set_axis(typed(X[:0]).columns, axis=1)
+        return pd.concat(columns, axis=1).set_axis(read_table(without_records(X)).columns, axis=1)
     texts = any(isinstance(value, str) for value in values)
     return np.array([values], dtype=object if texts else None)

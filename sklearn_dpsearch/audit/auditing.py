@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import clone
-from sklearn.utils.validation import _num_samples
 
 from .._process import reseed
 from ..adapters.adapter import Estimator
 from ..adapters.seeds import seed_names
 from ..data.persons import number_of_persons, persons_in
+from ..data.records import number_of_records
+from ..ledger.ledger_context import refuse_in_block
 from ..privacy import Guarantee, PrivacyError
 from ..privacy._types import Neighboring
 from ..privacy.spent import PrivacySpent
@@ -130,12 +131,14 @@ def audit(
     >>> found.consistent, found.epsilon_lower > 2
     (False, True)
     """
+    refuse_in_block("audit")
     check_runs(n_runs)
     check_levels(0.0 if delta is None else delta, confidence)
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
     public = params.get("X_public") is not None
-    n = _num_samples(X) if groups is None else number_of_persons(persons_in(groups, _num_samples(X)))
+    n = number_of_records(X)
+    n = n if groups is None else number_of_persons(persons_in(groups, n))
     claim = claim_about(estimator, n, public, stated, delta, neighboring)
     relation = claim.neighboring
     pair = (

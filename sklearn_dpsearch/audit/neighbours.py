@@ -11,7 +11,10 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import type_of_target
 
+from ..data.labels import as_array
 from ..data.persons import persons_in
+from ..data.records import dense_numbers
+from ..data.rows import stacked
 from ..privacy import PrivacyError
 from ..privacy._checks import check_neighboring
 from ..privacy._types import Array, Neighboring
@@ -82,7 +85,7 @@ class Neighbours:
         steps = 2 if neighboring == "zero_out" and not absent else 1
         both = dict(zip(("groups", "other_groups"), (*groups, *other_groups)))
         both |= {"X": X, "y": y, "other_X": other_X, "other_y": other_y}
-        return cls(neighboring=neighboring, steps=steps, canary=_stack_records(shown), **both)
+        return cls(neighboring=neighboring, steps=steps, canary=stacked(shown), **both)
 
 
 def worst_case(
@@ -122,7 +125,7 @@ def worst_case(
     (3, 4, [[2.0, 3.0]])
     """
     check_neighboring(neighboring)
-    values, target = _numeric_table(X), None if y is None else np.asarray(y)
+    values, target = _numeric_table(X), None if y is None else as_array(y)
     record, label, opposite, other_label = _extreme_record(values, target, scale)
     persons = np.arange(len(values)) if groups is None else persons_in(groups, len(values))
     counts = np.bincount(persons)
@@ -195,10 +198,10 @@ def _with_record_at(
 
 def _numeric_table(X: Any) -> Array:
     """Records as a table of floats, or an error."""
-    values = np.asarray(X.toarray() if issparse(X) else X)
-    if values.ndim != 2 or values.dtype.kind not in "iufb" or len(values) < 2:
+    values = dense_numbers(X)
+    if values.ndim != 2 or len(values) < 2 or not np.isfinite(values).all():
         raise ValueError(
-            f"Found X of shape {values.shape} and type {values.dtype}; a canary can be built for a table of numbers "
+            f"Found X of shape {values.shape}; a canary can be built for a table of numbers "
             "with two records or more. Give other=(X, y), a neighbour of your own."
         )
     return values.astype(float)
@@ -280,18 +283,3 @@ def _not_neighbours(first: Records, second: Records, relation: Neighboring, need
         f"The two data sets are not neighbours under {relation!r}: {found}; needed are {needed}. Give such a pair, "
         "name the relation that holds (neighboring=), or leave other out to have a canary built."
     )
-
-
-def _stack_records(rows: list[Any]) -> Any:
-    """Records of any container in one."""
-    if len(rows) == 1:
-        return rows[0]
-    if issparse(rows[0]):
-        from scipy.sparse import vstack
-
-        return vstack(rows)
-    if hasattr(rows[0], "iloc"):
-        import pandas as pd
-
-        return pd.concat(rows)
-    return np.concatenate([np.asarray(row) for row in rows])

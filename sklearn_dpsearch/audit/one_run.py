@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils.validation import _num_samples
 
 from .._process import reseed
+from ..data.records import number_of_records
+from ..ledger.ledger_context import refuse_in_block
 from ..privacy import Guarantee
 from ..privacy._checks import require
 from ..privacy._types import Array, Neighboring
@@ -175,6 +176,7 @@ def audit_one_run(
     >>> found.consistent, found.epsilon_lower > 2
     (False, True)
     """
+    refuse_in_block("audit_one_run")
     check_levels(0.0 if delta is None else delta, confidence)
     require(n_fits >= 1, "n_fits >= 1", n_fits=n_fits)
     canaries, targets = np.asarray(canaries), None if targets is None else np.asarray(targets)
@@ -182,7 +184,7 @@ def audit_one_run(
         raise ValueError(f"Found {len(canaries)} canaries; at least {FEWEST_CANARIES} are needed, best hundreds.")
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
-    n = _num_samples(X) + len(canaries)
+    n = number_of_records(X) + len(canaries)
     claim = claim_about(estimator, n, params.get("X_public") is not None, stated, delta, neighboring)
     relation = claim.neighboring
     if other_targets is not None and (relation != "replace_one" or targets is None):

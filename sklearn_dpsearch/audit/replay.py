@@ -17,6 +17,9 @@ from typing import Any, TypeAlias
 import joblib
 import numpy as np
 
+from ..data.partitions import is_partitioned
+from ..data.records import number_of_records
+from ..ledger.ledger_context import refuse_in_block
 from ..privacy import PrivacyError
 from ..privacy.mechanisms.release_sum import Sums, listening
 
@@ -135,6 +138,7 @@ def replay(
     >>> replay(model, X, X[:, 0], neighbour=(X[1:], X[1:, 0])).passed
     True
     """
+    refuse_in_block("replay")
     steps = _steps_between(estimator, X, neighbour[0])
     recorded: list[tuple[str, Sums, Fraction, Any]] = []
     found: list[ReplayedRelease] = []
@@ -176,8 +180,9 @@ def _steps_between(estimator: Any, X: Any, other: Any) -> int:
     """Number of records zeroed out between two data sets."""
     known = estimator.get_params() if hasattr(estimator, "get_params") else {}
     relations = {value for name, value in known.items() if name.rpartition("__")[2] == "neighboring"}
-    counted = not isinstance(X, (list, tuple))  # of files: their number is not that of the records
-    return 2 if counted and relations == {"zero_out"} and len(X) == len(other) else 1
+    if is_partitioned(X) or relations != {"zero_out"}:
+        return 1
+    return 2 if number_of_records(X) == number_of_records(other) else 1
 
 
 def _squared_norm(moved: Sums, norm: int) -> int | float:

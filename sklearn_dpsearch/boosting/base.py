@@ -20,13 +20,16 @@ from scipy.stats import loguniform
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .._process import in_fixed_words, steps_now
 from ..boosting import capacity
 from ..data.columns import names_of
 from ..data.labels import check_kind, label_kind, targets_in
+from ..data.partitions import is_partitioned
 from ..data.persons import persons_in
+from ..data.records import Declared, check_same_number, number_of_records, read_features
+from ..ledger.fits import enter_fit
 from ..preprocessing import ColumnShape
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
@@ -38,7 +41,7 @@ from .effect_curves import Round, effect_curve
 from .features import BLOCK, MAX_BINS, Feature
 from .losses import Array, Loss, SoftmaxLoss
 from .noise import UNIT, NoisySums, noise_scale, squared_distance
-from .partitions import is_partitioned, partitioned_records
+from .partitions import partitioned_records
 from .public_start import ToOutputs, check_init, init_outputs
 from .random_cells import WHOLE, Partition, PartitionDraws
 from .rounds import (
@@ -236,7 +239,7 @@ class GradientBoosting(TableModel):
 
     # --- fit ----------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None, *, newlines_in_values: bool = False) -> Self:
         """Train on the records.
 
         Parameters
@@ -250,6 +253,9 @@ class GradientBoosting(TableModel):
             Person of each record: numbers, texts, or other values with a hash; a missing one is a person of its own.
             With ``groups`` the guarantee is for persons, all of whose records are neighbours together, and the number
             of persons is public in place of that of records. Of partitions: the name of a column.
+        newlines_in_values : bool, default=False
+            Of CSV files: whether quoted values hold ends of lines. False: quotes end at the end of a line. True: every
+            quote has to be closed, as an open one swallows the records after it, which the statement says.
 
         Returns
         -------
@@ -261,15 +267,29 @@ class GradientBoosting(TableModel):
         if y is None:
             raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
         with (
-            partitioned_records(self, X, y, groups)
+            partitioned_records(self, X, y, groups, newlines_in_values)
             if is_partitioned(X)
             else nullcontext(self._records(X, y, groups)) as records
         ):
             if self.target_delta is not None and self.neighboring != "add_remove":  # else their number is private
                 check_size_of_delta("target_delta", float(self.target_delta), records.n_units)
             self._note_features(X)
+            spent = self._cost_of_fit(records)
+            enter_fit(self, spent, list(self._features()))
             in_fixed_words(type(self).__name__, partial(self._train, records))
+            self.privacy_spent_ = spent
         return self
+
+    def _cost_of_fit(self, records: RecordSums) -> PrivacySpent:
+        """Cost of a fit, before it uses a record."""
+        guarantee = self.privacy_guarantee()
+        return PrivacySpent(
+            guarantee=guarantee,
+            delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
+            components=(Component(name="training", guarantee=guarantee),),
+            assumptions=(*self.privacy_assumptions(), *records.assumptions),
+            unit="person" if records.of_persons else "record",
+        )
 
     def _train(self, records: RecordSums) -> None:
         public, loss, of_persons = _generator_of(self.random_state), records.loss, records.of_persons
@@ -296,14 +316,6 @@ class GradientBoosting(TableModel):
         partitions = [WHOLE, *draws.drawn]
         self.feature_importances_ = _importances(partitions, boosted.gains, features)
         self.n_iter_ = rounds
-        guarantee = self.privacy_guarantee()
-        self.privacy_spent_ = PrivacySpent(
-            guarantee=guarantee,
-            delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
-            components=(Component(name="training", guarantee=guarantee),),
-            assumptions=(*self.privacy_assumptions(), *records.assumptions),
-            unit="person" if of_persons else "record",
-        )
         self.partitions_: list[Any] = [tuple(one) for one in partitions]
         self.weights_, self.weight_noise_ = boosted.weights, boosted.noise
 
@@ -313,7 +325,7 @@ class GradientBoosting(TableModel):
         if not isinstance(self, RegressorMixin) and (declared := self._declared("classes")) is not None:
             check_kind(declared, label_kind(y))
         y = targets_in(y, numeric=isinstance(self, RegressorMixin), fewest=fewest)
-        check_consistent_length(X, y)
+        check_same_number(number_of_records(X), len(y))
         persons = None if groups is None else persons_in(groups, len(y))
         loss, targets, blank = self._loss_and_targets(y)
         codes = self._coded_columns().codes(X)
@@ -398,8 +410,9 @@ class GradientBoosting(TableModel):
         to_outputs, n_outputs = self._from_init()
         if self.init is None:
             return np.zeros((n_outputs, n_samples))
-        found = init_outputs(self.init, self._method, X, to_outputs, n_outputs)
-        return found if fitting else outputs_on_line(self.init_weights_[0], found, self.init_weights_[1])
+        records = read_features(X, Declared(of_objects=True, row_shape=(len(self._features()),)))
+        outputs = init_outputs(self.init, self._method, records, to_outputs, n_outputs)
+        return outputs if fitting else outputs_on_line(self.init_weights_[0], outputs, self.init_weights_[1])
 
     def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
         """Effects of the values of each column.

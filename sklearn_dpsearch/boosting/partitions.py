@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import functools
 import hashlib
-import os
 import secrets
 import sys
 from collections.abc import Callable, Sequence
@@ -23,11 +22,19 @@ from numpy.typing import NDArray
 
 from .._process import in_fixed_words
 from .._process.containment import STOPPED, TrainingStoppedError
-from ..data.columns import is_frame, is_of_dask, names_of
-from ..data.labels import as_array, column_of, numbers_of
-from ..data.persons import NAMELESS, different_names, missing_among
-from ..errors import PrivacyError, not_once
-from ..preprocessing.ranges import NumberRange
+from ..data.files import read_file
+from ..data.partitions import (
+    check_partition,
+    column_named,
+    is_file,
+    is_partitioned,
+    number_of_rows,
+    parts_of,
+    parts_of_targets,
+    target_name,
+)
+from ..data.persons import NAMELESS, names_of_persons
+from ..errors import PrivacyError
 from .losses import Array, Loss
 from .random_cells import Partition
 from .rounds import TrainingRecords
@@ -43,12 +50,7 @@ TRUSTED = (
     "{}: the workers that hold partitions, their scheduler and the connections are trusted as the caller is: exact "
     "sums of cells go to the caller, who adds the noise."
 )
-
-
-def is_partitioned(X: Any) -> bool:
-    """Return whether a table comes in partitions: Dask's, delayed frames, or files."""
-    files = isinstance(X, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in X)
-    return (files and bool(X)) or is_of_dask(X)
+CLOSED = "{}: newlines_in_values was given, and in the files every quote is closed: an open one swallows other records."
 
 
 def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -120,6 +122,8 @@ class PartitionReader:
     target, groups : str or None
         Columns of the labels, where they are in the table, and of persons.
     key : bytes
+    newlines_in_values : bool
+        Whether quoted values of CSV files may hold ends of lines.
     """
 
     fit: str
@@ -127,42 +131,23 @@ class PartitionReader:
     target: str | None
     groups: str | None
     key: bytes = field(repr=False)
+    newlines_in_values: bool = False
 
     def records(self, part: Any, y: Any = None) -> tuple[TrainingRecords | None, NDArray[np.uint64]]:
         """Records of a partition, None if empty, and pseudonyms of their persons."""
-        frame = part
-        if isinstance(part, (str, os.PathLike)):
-            frame = in_fixed_words(type(self.model).__name__, functools.partial(self._read_file, part))
-        if not is_frame(frame):
-            raise TypeError(f"Found a partition of type {type(frame).__name__}; a data frame is needed.")
         wanted = [name for name in (self.target, self.groups) if name is not None]
-        if told := not_once(names_of(frame) or [], wanted):
-            raise ValueError(told)
-        if len(frame) == 0:
+        frame = check_partition(self._read_file(part) if is_file(part) else part, wanted)
+        if number_of_rows(frame) == 0:
             return None, np.empty(0, np.uint64)
-        persons = None if self.groups is None else frame[self.groups]
-        return self.model._records(frame, frame[self.target] if y is None else y, persons), self._person_pseudonyms(
-            persons
-        )
+        persons = None if self.groups is None else column_named(frame, self.groups)
+        targets = y if self.target is None else column_named(frame, self.target)
+        return self.model._records(frame, targets, persons), self._person_pseudonyms(persons)
 
     def _read_file(self, path: Any) -> Any:
-        """Read a file as a data frame whose entries are independent.
-
-        A missing value leaves a column of whole numbers what it is; entries of CSV are text, each of which is read by
-        itself, also as a date: pandas would read all in the unit of the finest.
-        """
-        import pandas as pd
-
-        if str(path).endswith((".parquet", ".pq")):
-            return pd.read_parquet(path, dtype_backend="numpy_nullable")
-        frame = pd.read_csv(path, dtype=str)
-        for name, column in self.model._features().columns.items():
-            if name in frame and isinstance(column, NumberRange):
-                frame[name] = numbers_of(as_array(frame[name]))
-        classes = getattr(self.model, "classes_", ())
-        if self.target in frame and not any(isinstance(label, str) for label in classes):
-            frame[self.target] = numbers_of(as_array(frame[self.target]))
-        return frame
+        """Read the columns of a file that the fit needs."""
+        names = [*self.model._features(), self.target, self.groups]
+        read = functools.partial(read_file, path, [name for name in names if name is not None], self.newlines_in_values)
+        return in_fixed_words(type(self.model).__name__, read)
 
     def _person_pseudonyms(self, persons: Any) -> NDArray[np.uint64]:
         """Keyed digest of each person's name, the same in all partitions.
@@ -171,9 +156,7 @@ class PartitionReader:
         """
         if persons is None:
             return np.empty(0, np.uint64)
-        names = column_of(as_array(persons))
-        known = different_names(names[~missing_among(names)])
-        written = (_person_as_text(name).encode("utf-8", "surrogatepass") for name in known)
+        written = (_person_as_text(name).encode("utf-8", "surrogatepass") for name in names_of_persons(persons))
         digests = (hashlib.blake2b(name, digest_size=8, key=self.key).digest() for name in written)
         return np.frombuffer(b"".join(digests), np.uint64)
 
@@ -257,7 +240,8 @@ class PartitionedRecords:
 
     def __init__(self, client: Any, reading: PartitionReader, parts: Sequence[tuple[Any, ...]], loss: Loss) -> None:
         self.loss, self.of_persons = loss, reading.groups is not None
-        self.assumptions: tuple[str, ...] = (TRUSTED.format(type(reading.model).__name__),)
+        closed = (CLOSED.format(type(reading.model).__name__),) if reading.newlines_in_values else ()
+        self.assumptions: tuple[str, ...] = (TRUSTED.format(type(reading.model).__name__), *closed)
         self._client, self._reading, self._parts = client, reading, parts
         self._calls: list[Call] = []
         self._made, self._workers, self._threads = 0, dict[int, str](), dict[str, int]()
@@ -375,7 +359,9 @@ class PartitionedRecords:
         return found
 
 
-def partitioned_records(model: Any, X: Any, y: Any, groups: Any = None) -> PartitionedRecords:
+def partitioned_records(
+    model: Any, X: Any, y: Any, groups: Any = None, newlines_in_values: bool = False
+) -> PartitionedRecords:
     """Records in partitions, for boosting on workers of Dask.
 
     They are read as they are entered, and forgotten in the end.
@@ -387,25 +373,18 @@ def partitioned_records(model: Any, X: Any, y: Any, groups: Any = None) -> Parti
     """
     from distributed import get_client
 
-    is_frame_of_dask = hasattr(X, "to_delayed") and hasattr(X, "columns")
-    if not (is_frame_of_dask or isinstance(X, (list, tuple))):
-        raise TypeError(
-            f"Found X of type {type(X).__name__} of Dask; a DataFrame of Dask, delayed frames or files are needed: "
-            "X.to_dask_dataframe(columns=[...])."
-        )
-    parts: list[tuple[Any, ...]] = [(part,) for part in (X.to_delayed() if is_frame_of_dask else X)]
-    if is_frame_of_dask and hasattr(y, "to_delayed"):
-        targets = y.to_delayed()
+    parts: list[tuple[Any, ...]] = [(part,) for part in parts_of(X)]
+    if (targets := parts_of_targets(y)) is not None:
         if len(targets) != len(parts):
             raise ValueError(
                 f"Found {len(parts)} partitions of X and {len(targets)} of y; y as a column of X is needed."
             )
         parts = [(*part, target) for part, target in zip(parts, targets)]
-    elif not isinstance(y, str):
+    elif (target := target_name(y)) is None:
         raise TypeError(f"Found y of type {type(y).__name__} for partitions; the name of a column of X is needed.")
     else:
-        model.check_target_of_partitions(y)
-    if not isinstance(groups, str | None):
+        model.check_target_of_partitions(target)
+    if groups is not None and (groups := target_name(groups)) is None:
         raise TypeError(
             f"Found groups of type {type(groups).__name__} for partitions; the name of a column of X is needed, whose "
             "persons have all of their records in one partition: X = X.shuffle(on=name)."
@@ -413,6 +392,7 @@ def partitioned_records(model: Any, X: Any, y: Any, groups: Any = None) -> Parti
     loss = model._loss_and_targets(np.empty(0))[0]
     model = copy.copy(model)
     model.noise_seed = None
-    named = y if isinstance(y, str) else None
-    reading = PartitionReader(secrets.token_hex(16), model, named, groups, secrets.token_bytes(16))
+    named = target_name(y)
+    fit, key = secrets.token_hex(16), secrets.token_bytes(16)
+    reading = PartitionReader(fit, model, named, groups, key, newlines_in_values)
     return PartitionedRecords(get_client(), reading, parts, loss)

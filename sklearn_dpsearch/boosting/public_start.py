@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from ..data.columns import library_of, names_of
-from ..data.rows import ChosenRows
+from ..data.columns import names_of
+from ..data.records import number_of_records
 from ..scoring.contributions import contributions, response_function
 from .losses import LEAST_PROBABILITY, Array
 
@@ -45,14 +45,14 @@ def check_init(init: Any, method: str, owner: str, neighboring: str) -> None:
 
 
 def init_outputs(init: Any, method: str, X: Any, to_outputs: ToOutputs, n_outputs: int) -> Array:
-    """Outputs of ``init`` for private records, each predicted by itself.
+    """Outputs of ``init`` for records behind the door, each predicted by itself.
 
     Shape (n_outputs, n_samples); 0 where it fails on a record.
 
     A record is predicted in a call of a fixed size, and whatever goes wrong with one leaves the others as they are.
     """
-    records = columns_of_init(init, np.asarray(X) if isinstance(X, ChosenRows) else X)
-    unused = np.zeros(_num_samples(records))
+    records = columns_of_init(init, X)
+    unused = np.zeros(number_of_records(records))
     respond = response_function(init, method)
     found: Array = contributions(respond, lambda _, answers: to_outputs(answers), records, unused, [0.0] * n_outputs)
     outputs: Array = np.ascontiguousarray(found.T)
@@ -72,7 +72,7 @@ def columns_of_init(init: Any, X: Any) -> Any:
         return X
     if missing := [str(name) for name in wanted if str(name) not in given]:
         raise ValueError(f"Found no column {missing} in X, which init was fitted on. Give X with all of its columns.")
-    return X.select(list(wanted)) if library_of(X) == "pyarrow" else X[list(wanted)]
+    return X[list(wanted)]
 
 
 def logits_from_probabilities(classes: NDArray[Any], known: NDArray[Any]) -> ToOutputs:

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._site import linked
 from ..errors import check_arguments_of
+from ..ledger.fits import state_in_block
 from ..preprocessing import Schema, TableEncoder
 from ..preprocessing.schema import MOST_SHOWN
 from ..privacy import PrivacyError
@@ -167,7 +168,7 @@ class TableModel(BaseEstimator):
         The seed would be enough to undo the noise.
         """
         state: dict[str, Any] = super().__getstate__()
-        return {**state, "noise_seed": None} if "privacy_spent_" in state else state
+        return {**state, "noise_seed": None} if "privacy_spent_" in state else state_in_block(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,15 +13,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from ..errors import not_once
 from .lists import numbers_in, objects, objects_in
+from .plain_values import plain_objects
+from .rows import ChosenRows
 
 #: Containers by library, by exact type.
 CONTAINERS = {
     "builtins": ("list", "tuple"),
     "numpy": ("ndarray", "memmap"),
-    "pandas": ("DataFrame", "Series"),
+    "pandas": (
+        "DataFrame",
+        "Series",
+        "Index",
+        "RangeIndex",
+        "DatetimeIndex",
+        "TimedeltaIndex",
+        "CategoricalIndex",
+    ),
     "polars": ("DataFrame", "Series"),
     "pyarrow": ("Table", "RecordBatch", "ChunkedArray"),
     "torch": ("Tensor",),
@@ -47,6 +58,8 @@ class Given(NamedTuple):
 def library_of(values: Any) -> str | None:
     """Name of the library of a container, None for unknown ones, also for subclasses, which may do anything."""
     kind = type(values)
+    if kind is ChosenRows:
+        return "numpy"
     name = kind.__module__.partition(".")[0]
     library = sys.modules.get(name)
     arrays = {"pyarrow": "lib.Array", "pandas": "api.extensions.ExtensionArray"}.get(name)
@@ -140,16 +153,22 @@ def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
         raise ImportError(
             f"Found X of type {type(X).__name__}; pandas is needed to hand it to estimators. pip install pandas."
         ) from None
-    if type(X) is pd.DataFrame and all(isinstance(dtype, np.dtype) for dtype in X.dtypes):
+    if type(X) is pd.DataFrame and all(isinstance(dtype, np.dtype) and dtype.kind != "O" for dtype in X.dtypes):
         return X
     names = names_of(X) or []
     labels = X.columns if type(X) is pd.DataFrame else names
-    values = [read_column(_column_at(X, place), name in exact).values for place, name in enumerate(names)]
+    read = [read_column(_column_at(X, place), name in exact).values for place, name in enumerate(names)]
+    values = [plain_objects(column) if column.dtype.kind == "O" else column for column in read]
     index = X.index if type(X) is pd.DataFrame else None
     columns = {place: pd.Series(one, index, one.dtype, copy=False) for place, one in enumerate(values)}
-    found = pd.DataFrame(columns, index, copy=False)
-    found.columns = labels
-    return found
+    frame = pd.DataFrame(columns, index, copy=False)
+    frame.columns = labels
+    return frame
+
+
+def without_records(X: Any) -> Any:
+    """Table with its names and types alone."""
+    return X[:0]
 
 
 def columns_in(X: Any) -> list[Any]:
@@ -162,10 +181,10 @@ def columns_in(X: Any) -> list[Any]:
     return [X] if library_of(X) in ("numpy", "pandas", "polars") else []
 
 
-def array_of(X: Any, name: str = "X") -> NDArray[Any]:
+def array_of(X: Any, name: str = "X", row_shape: tuple[int, ...] | None = None) -> NDArray[Any]:
     """Array of numbers of a table, an array, or a list.
 
-    Entries of lists that are none are missing.
+    Entries of lists that are none are missing. ``row_shape`` is the declared shape of a row of a list.
 
     Raises
     ------
@@ -174,7 +193,7 @@ def array_of(X: Any, name: str = "X") -> NDArray[Any]:
     """
     library = library_of(X)
     if library == "builtins":
-        return numbers_in(X, name)
+        return numbers_in(X, name, row_shape)
     if library == "torch":
         return np.asarray(X.detach().cpu().numpy())
     if is_frame(X):
@@ -186,20 +205,14 @@ def array_of(X: Any, name: str = "X") -> NDArray[Any]:
             with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
                 columns = [column.astype(np.float64) for column in columns]
         return np.column_stack(columns) if columns else np.empty((len(X), 0))
-    if library is None and not hasattr(X, "__array__"):
+    if library is None and issparse(X):
+        raise TypeError(f"Sparse data was passed for {name}, but dense data is required. Use {name}.toarray().")
+    if library is None:
         raise refused(X, name)
-    found = np.asarray(X) if library in (None, "numpy") else read_column(X).values
-    if found.dtype.kind == "O":
+    values = np.asarray(X) if library == "numpy" else read_column(X).values
+    if values.dtype.kind == "O":
         raise ValueError(NO_NUMBERS.format(f"{name} of objects"))
-    return found
-
-
-def typed(X: Any) -> Any:
-    """Data frame of any table; other containers as they are.
-
-    Of pandas, with NumPy's types.
-    """
-    return frame_of(X) if is_frame(X) else X
+    return values
 
 
 def refused(values: Any, name: str = "X") -> TypeError:
@@ -220,13 +233,13 @@ def _check_array(X: Any, wanted: Sequence[str]) -> NDArray[Any]:
     """Array of shape (n_samples, n_columns), or an error."""
     if library_of(X) not in ("numpy", "builtins"):
         raise refused(X)
-    found = X if isinstance(X, np.ndarray) else objects_in(X, "X")
-    if found.ndim != 2 or found.shape[1] != len(wanted):
+    table = np.asarray(X) if library_of(X) == "numpy" else objects_in(X, "X", (len(wanted),))
+    if table.ndim != 2 or table.shape[1] != len(wanted):
         raise ValueError(
-            f"Found an array of shape {found.shape} without names; the schema has {len(wanted)} columns: shape "
+            f"Found an array of shape {table.shape} without names; the schema has {len(wanted)} columns: shape "
             f"(n_samples, {len(wanted)}) in its order is needed, or a data frame."
         )
-    return found
+    return table
 
 
 # --- one column -------------------------------------------------------------------------------------------------------

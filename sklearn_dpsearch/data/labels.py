@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from ..errors import PrivacyError
 from .columns import columns_in, is_frame, library_of, read_column, refused
 from .lists import labels_in, number_of, numbers_in, objects, places_of
+from .plain_values import plain_objects
 
 #: Public constants: label ↦ weight of the loss of its records; labels that are left out have weight 1.
 ClassWeights: TypeAlias = Mapping[Any, float] | None
@@ -178,7 +179,8 @@ def numbers_of(y: NDArray[Any]) -> NDArray[np.float64]:
 def targets_like(y: Any, classes: Sequence[Any] | None, numeric: bool) -> Any:
     """Targets for estimators of other libraries.
 
-    Their type follows from the container's, or from the classes.
+    Their type follows from the container's, or from the classes. Texts are objects, as the width of NumPy's texts is
+    that of the longest.
 
     Parameters
     ----------
@@ -189,17 +191,17 @@ def targets_like(y: Any, classes: Sequence[Any] | None, numeric: bool) -> Any:
         Whether all have to be numbers.
     """
     library = library_of(y)
-    if isinstance(y, str):
+    if library is None:
         raise refused(y, "y")
     if library == "builtins":
         return numbers_in(y, "y") if numeric else labels_in(y, classes)
-    if library in ("numpy", "torch") or is_frame(y):
-        found = as_array(y)
-        return numbers_of(found) if numeric and found.dtype.kind in "OUS" else found
-    if classes is not None and not numeric and not isinstance(y.dtype, np.dtype):
+    is_array = library in ("numpy", "torch") or is_frame(y)
+    if not is_array and classes is not None and not numeric and not isinstance(y.dtype, np.dtype):
         return labels_in(as_array(y).tolist(), classes)
-    found = read_column(y).values
-    return numbers_of(found) if numeric and found.dtype.kind == "O" else found
+    targets = as_array(y) if is_array else read_column(y).values
+    if targets.dtype.kind not in "OUS":
+        return targets
+    return numbers_of(targets) if numeric else plain_objects(targets.astype(object))
 
 
 def as_array(y: Any) -> NDArray[Any]:
@@ -220,8 +222,6 @@ def as_array(y: Any) -> NDArray[Any]:
     if library == "torch":
         return np.asarray(y.detach().cpu().numpy())
     if library is None:
-        if hasattr(y, "__array__"):
-            return np.asarray(y)
         raise refused(y, "y")
     if not is_frame(y):
         return read_column(y, exact=True).values

@@ -9,8 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,39 +34,35 @@ def objects(values: Sequence[Any]) -> NDArray[np.object_]:
     return np.fromiter(values, dtype=object, count=len(values))  # which asks no value for its length
 
 
-def objects_in(values: Sequence[Any], name: str) -> NDArray[np.object_]:
-    """Array of the entries of nested lists.
+def objects_in(values: Sequence[Any], name: str, row_shape: tuple[int, ...] | None = None) -> NDArray[np.object_]:
+    """Array of the entries of a list of rows, each row read by itself.
 
-    Where most rows hold single values, a list among those of another is missing.
+    Parameters
+    ----------
+    values : list of rows
+    name : str
+    row_shape : tuple of int, optional
+        Declared shape of a row. A row of another shape is missing, and so is a list in place of a value. Without it
+        the shape is that of all rows.
 
     Raises
     ------
     ValueError
-        For rows of different lengths.
+        For rows of different shapes, where none is declared.
     """
-    nested = [_nested_lists(value) for value in values]
-    shape = _nested_shape(nested)
-    if shape is None:
-        lengths = tuple({len(row) if isinstance(row, list) else -1 for row in nested})
-        usual = Counter(_nested_shape(row) if isinstance(row, list) else () for row in nested).most_common(1)[0][0]
-        if len(lengths) > 1 or usual != lengths:  # rows of several lengths, or not of single values
-            raise _ragged_error(name)
-        nested = [[None if isinstance(one, list) else one for one in row] for row in nested]
-        shape = len(nested), *lengths
-    for _ in shape[1:]:
-        nested = list(itertools.chain.from_iterable(nested))
-    return objects(nested).reshape(shape)
+    rows = [_nested_lists(value) for value in values]
+    shape = _common_shape(map(_nested_shape, rows), name) if row_shape is None else row_shape
+    cells = itertools.chain.from_iterable(_cells(row, shape) for row in rows)
+    return objects(list(cells)).reshape(len(rows), *shape)
 
 
-def numbers_in(values: Sequence[Any], name: str) -> NDArray[np.float64]:
-    """Array of doubles from a list; nan for what is no number."""
-    if values and all(isinstance(row, np.ndarray) and row.dtype.kind in "biuf" for row in values):
-        if len({row.shape for row in values}) > 1:
-            raise _ragged_error(name)
-        with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
-            return np.stack([row.astype(np.float64) for row in values])  # what entry by entry gives, but fast
-    found = objects_in(values, name)
-    return np.fromiter(map(number_of, found.flat), np.float64, found.size).reshape(found.shape)
+def numbers_in(values: Sequence[Any], name: str, row_shape: tuple[int, ...] | None = None) -> NDArray[np.float64]:
+    """Array of doubles from a list of rows; nan for what is no number. See ``objects_in``."""
+    shape = _common_shape(map(_row_shape, values), name) if row_shape is None else row_shape
+    numbers = np.full((len(values), *shape), np.nan)
+    for place, row in enumerate(values):
+        numbers[place] = _numbers_of_row(row, shape)
+    return numbers
 
 
 def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str = "y") -> NDArray[Any]:
@@ -113,19 +108,50 @@ def _nested_lists(value: Any, depth: int = 0) -> Any:
     value = value.tolist() if isinstance(value, np.ndarray) else _python_scalar(value)
     if not isinstance(value, (list, tuple)):
         return value
-    return [_nested_lists(one, depth + 1) for one in value] if depth < DEEPEST else None
+    return [_nested_lists(part, depth + 1) for part in value] if depth < DEEPEST else None
 
 
-def _nested_shape(nested: list[Any]) -> tuple[int, ...] | None:
-    """Shape of nested lists; None if they differ in length."""
-    inner = {_nested_shape(one) if isinstance(one, list) else () for one in nested} or {()}
-    shape = inner.pop()
-    return None if inner or shape is None else (len(nested), *shape)
+def _nested_shape(nested: Any) -> tuple[int, ...] | None:
+    """Shape of a row as nested lists; None if its parts differ in shape."""
+    if not isinstance(nested, list):
+        return ()
+    shapes = {_nested_shape(part) for part in nested} or {()}
+    shape = shapes.pop()
+    return None if shapes or shape is None else (len(nested), *shape)
 
 
-def _ragged_error(name: str) -> ValueError:
-    """Error for rows of different lengths."""
-    return ValueError(f"Found {name} whose entries differ in length; rows of one length are needed.")
+def _row_shape(row: Any) -> tuple[int, ...] | None:
+    return row.shape if type(row) is np.ndarray else _nested_shape(_nested_lists(row))
+
+
+def _common_shape(shapes: Iterable[tuple[int, ...] | None], name: str) -> tuple[int, ...]:
+    """Shape of all rows of a list, or an error that tells nothing of them."""
+    different = set(shapes) or {()}
+    shape = different.pop()
+    if different or shape is None:
+        raise ValueError(
+            f"Found {name} as a list of rows that differ in shape; lists must be rectangular where no width is "
+            f"declared. Fill them up, or give {name} as an array."
+        )
+    return shape
+
+
+def _cells(row: Any, shape: tuple[int, ...]) -> list[Any]:
+    """Entries of a row of a declared shape: None for a row of another, and for a list in place of a value."""
+    if not shape:
+        return [None if isinstance(row, list) else row]
+    if not isinstance(row, list) or len(row) != shape[0]:
+        return [None] * math.prod(shape)
+    return [cell for part in row for cell in _cells(part, shape[1:])]
+
+
+def _numbers_of_row(row: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Numbers of a row of a declared shape; nan for a row of another."""
+    if type(row) is np.ndarray and row.dtype.kind in "biuf":
+        with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
+            return row.astype(np.float64) if row.shape == shape else np.full(shape, np.nan)
+    cells = _cells(_nested_lists(row), shape)
+    return np.fromiter(map(number_of, cells), np.float64, len(cells)).reshape(shape)
 
 
 def places_of(values: Sequence[Any], places: dict[Any, int], unknown: int) -> NDArray[np.intp]:

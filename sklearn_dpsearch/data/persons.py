@@ -103,14 +103,14 @@ def name_of(value: Any) -> Any:
     return said_by(value) if type(value) is str and WHOLE.fullmatch(value) else value
 
 
-def different_names(values: NDArray[Any]) -> list[Any]:
-    """Different names of persons.
+def names_of_persons(groups: Any) -> list[Any]:
+    """Different names of the persons in a column, without missing ones.
 
     NAMELESS for all that cannot be looked up.
     """
-    codes: dict[Any, int] = {}
-    for one in values.tolist():
-        _code_of_name(name_of(one), codes)
+    values, codes = column_of(as_array(groups)), dict[Any, int]()
+    for value in values[~missing_among(values)].tolist():
+        _code_of_name(name_of(value), codes)
     return list(codes)
 
 

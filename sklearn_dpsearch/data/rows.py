@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import sys
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse, vstack
 
 #: Numbers of records.
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 
 
-def rows_of_frame(frame: Any, places: Numbers) -> Any:
+def rows_of_frame(frame: Any, places: Numbers | slice) -> Any:
     """Rows of a data frame of pandas at these places."""
     return frame.iloc[places]
+
+
+def rows_at(values: Any, places: slice) -> Any:
+    """Rows of a plain container at these places."""
+    return rows_of_frame(values, places) if hasattr(values, "iloc") else values[places]
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Rows of several plain containers of one kind in one: arrays, sparse matrices, or frames."""
+    if len(parts) == 1:
+        return parts[0]
+    if issparse(parts[0]):
+        return vstack(parts, format="csr")
+    if hasattr(parts[0], "iloc"):
+        return sys.modules["pandas"].concat(parts)
+    return np.concatenate(parts)
+
+
+def rows_in_file(X: Any, least: int) -> Any:
+    """Rows of an array in a file of at least so many bytes; other containers as they are."""
+    in_file = type(X) is np.memmap and X.nbytes >= least
+    return ChosenRows(X) if in_file else X
+
+
+def array_in_memory(X: Any) -> Any:
+    """Copy of an array in a file, which may change meanwhile; other containers as they are."""
+    return np.array(X) if type(X) is np.memmap else X
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +72,11 @@ class ChosenRows:
     def shape(self) -> tuple[int, ...]:
         """Shape of the chosen rows."""
         return (len(self), *self.data.shape[1:])
+
+    @property
+    def bytes_in_file(self) -> int:
+        """Bytes of the whole array, if it is in a file; else 0."""
+        return self.data.nbytes if isinstance(self.data, np.memmap) else 0
 
     @property
     def ndim(self) -> int:

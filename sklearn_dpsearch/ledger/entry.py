@@ -58,9 +58,9 @@ class Entry:
     Parameters
     ----------
     name : str
-        Class of the search that spends.
+        Class of the model, or of the search, that spends.
     label : str
-        The owner's name for it.
+        The owner's name for it, and the columns that it reads.
     guarantee : Guarantee
         Guarantee of the fit.
     delta : float or None

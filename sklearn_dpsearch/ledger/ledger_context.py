@@ -80,6 +80,20 @@ def ledger_here() -> Ledger | None:
     return others[0] if others else None
 
 
+def refuse_in_block(name: str) -> None:
+    """Raise in a ledger's block, for work whose result is not private.
+
+    Raises
+    ------
+    PrivacyError
+    """
+    if (ledger := ledger_here()) is not None:
+        raise PrivacyError(
+            f"Found {name} in a block of {ledger!r}; its result is not private, so no entry could cover it. Give it "
+            "public or made-up records, outside of the block."
+        )
+
+
 def counted() -> AbstractContextManager[None]:
     """Count no fit inside in any ledger.
 

@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from .._version import __version__
+from ..adapters import training_run
+from ..adapters.adapter import is_ours
+from ..data.columns import names_of
+from ..data.records import number_of_records
 from ..ledger import ledger_file
 from ..privacy import BudgetExceededError, Guarantee, PrivacyError
 from ..privacy._checks import check_kind, check_neighboring, plain_number, require
@@ -30,7 +34,8 @@ from .entry import (
     total_epsilon,
     total_guarantee,
 )
-from .ledger_context import enter_block, leave_block
+from .fits import in_words
+from .ledger_context import counted, enter_block, leave_block
 from .policy import Policy, budget_under, check_entry, check_risk, read_policy
 
 #: Assumption of a ledger's total, beside those of its entries.
@@ -52,8 +57,8 @@ class PrivacyLedger:
 
     Across fits, processes and crashes.
 
-    A search enters its cost before it uses the first record, and waits until the entry is on the disk. If the total of
-    all entries would exceed the budget, the search raises ``BudgetExceededError`` instead. An entry stays spent, even
+    A fit enters its cost before it uses the first record, and waits until the entry is on the disk. If the total of
+    all entries would exceed the budget, the fit raises ``BudgetExceededError`` instead. An entry stays spent, even
     if the fit fails.
 
     Parameters
@@ -84,8 +89,9 @@ class PrivacyLedger:
 
     Notes
     -----
-    Pass the ledger to searches as ``ledger=``, or fit inside of ``with ledger:``, which counts all searches fitted in
-    this process and in its worker processes. Enter other releases by hand with ``spend``.
+    Inside of ``with ledger:`` every private fit of this library enters itself, in this process and its worker
+    processes: models, searches, ``schema_report``. Searches also take it as ``ledger=``. ``fit`` enters models of other
+    libraries, and ``spend`` all other releases.
 
     Composition is sequential, also for folds, which share records (docs/learn/ledger.md). The file is as public as
     ``privacy_spent_``: nothing in it depends on the records.
@@ -285,12 +291,54 @@ class PrivacyLedger:
         """
         self._add_entry(BY_HAND, guarantee, label)
 
-    def _spend_fit(self, name: str, spent: PrivacySpent, entry: str | None = None) -> None:
-        """Enter a fit before its first use of a record.
+    def fit(self, model: Any, X: Any, y: Any = None, **params: Any) -> Any:
+        """Enter the fit of any estimator whose guarantee is known, and fit it.
+
+        For models of other libraries (diffprivlib, DP-EBM, a pipeline with one of them), whose fits a block cannot
+        see. Models and searches of this library enter themselves.
+
+        Parameters
+        ----------
+        model : estimator
+            Not fitted.
+        X, y : array-like
+            Records, and their targets.
+        **params : dict
+            Passed to its ``fit``.
+
+        Returns
+        -------
+        estimator
+            The model, fitted.
+
+        Raises
+        ------
+        UnknownGuaranteeError
+            If nothing is known about what a fit promises: enter it with ``spend``.
+        BudgetExceededError
+            If it would cost more than the budget allows. Nothing is read then.
+        """
+        if is_ours(type(model)):
+            with self:
+                return model.fit(X, *([] if y is None else [y]), **params)
+        run = training_run(model, number_of_records(X))
+        spent = PrivacySpent(
+            guarantee=run.guarantee,
+            delta=self.delta,
+            components=(Component(name=type(model).__name__, guarantee=run.guarantee),),
+            assumptions=run.assumptions,
+        )
+        self._spend_fit(type(model).__name__, spent, about=in_words(names_of(X)))
+        with counted():
+            return model.fit(X, *([] if y is None else [y]), **params)
+
+    def _spend_fit(self, name: str, spent: PrivacySpent, entry: str | None = None, about: str = "") -> None:
+        """Enter a fit before its first use of a record, with what it is about.
 
         A fit resumed after a crash has its entry already.
         """
-        self._add_entry(name, spent, **({} if entry is None else {"id": entry}))
+        label = f"{self._label} ({about})" if self._label and about else self._label or about
+        self._add_entry(name, spent, label, **({} if entry is None else {"id": entry}))
 
     def _add_entry(self, name: str, spent: Guarantee | PrivacySpent, label: str = "", **stated: Any) -> None:
         """Check the budget and write an entry, in one step.

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from .engines.operations import layer_constants
-from .records import Records
+from .records import TrainingData
 
 #: Arguments that change no result beyond rounding, or that show in the initial parameters.
 WITHOUT_EFFECT = frozenset({"verbose", "noise_seed", "random_state", "device", "max_physical_batch"})
@@ -50,7 +50,9 @@ def digest_of_arrays(*tensors: np.ndarray | torch.Tensor) -> str:
     return found.hexdigest()
 
 
-def words_of_training(module: nn.Module, arguments: Mapping[str, Any], given: Records, trainings: int) -> Sequence[int]:
+def words_of_training(
+    module: nn.Module, arguments: Mapping[str, Any], given: TrainingData, trainings: int
+) -> Sequence[int]:
     """Fingerprint of a training, as words for a seed.
 
     Trainings that differ share no noise.

@@ -17,6 +17,7 @@ from .._process.random_generators import WORDS, refresh, seed_torch
 #: Accepted seeds; None: the operating system.
 Seed: TypeAlias = int | Sequence[int] | np.random.RandomState | np.random.SeedSequence | None
 
+CPU = torch.device("cpu")
 _GLOBAL_GENERATOR = threading.Lock()
 
 #: Random streams of one training, each from its own child of the seed.
@@ -90,17 +91,18 @@ def reading_generator(seed: Seed) -> np.random.Generator:
 
 
 @contextlib.contextmanager
-def global_torch_seed(seed: Seed = None) -> Iterator[None]:
-    """Seed PyTorch's global generators afresh, and restore them afterwards.
+def global_torch_seed(seed: Seed = None, device: torch.device = CPU) -> Iterator[None]:
+    """Seed PyTorch's global generators, of the CPU and of one device, afresh, and restore them afterwards.
 
     Only initial weights and dropout masks use them. Masks belong to places in a batch, so they are as secret as
     batches, and 32 bits (all that the CPU's generator takes of a seed) are too few.
     """
     source = seed_sequence(seed)
-    with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+    with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         seed_torch(torch.default_generator, source.generate_state(WORDS))
-        if torch.cuda.is_initialized():
-            torch.cuda.manual_seed_all(torch.initial_seed())
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(torch.initial_seed())
         yield
 
 

@@ -16,14 +16,13 @@ import torch
 from numpy.typing import NDArray
 
 from .._process import generators_kept
+from ..data.datasets import RecordSource
 from ..data.labels import as_array, check_kind, class_codes, label_kind
 from ..data.rows import ChosenRows
-from ..errors import TrainingError
 from .named_tensors import Inputs, input_names, list_tensors, map_tensors
-from .randomness import Seed, reading_generator
+from .randomness import CPU, Seed, reading_generator
 from .sampling import RecordsOfPersons
 
-CPU = torch.device("cpu")
 #: Records at once that are read for a digest: few enough for a cache.
 BLOCK = 1024
 #: Least bytes of an array in a file whose rows stay there. A smaller array is read once, which makes training faster:
@@ -34,12 +33,10 @@ ELSEWHERE = 2**33
 CHECKED = 2**14
 #: Assumption about the code that reads a data set.
 ALONE = "what it returns for a number depends on that record alone."
-#: Reader: record number ↦ input and target, the target in the user's form.
-Read = Callable[[int], tuple[Inputs, Any]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Records(ABC):
+class TrainingData(ABC):
     """Records for training; their number itself stands for "no record".
 
     The gradients of such a place have factor 0.
@@ -89,7 +86,7 @@ class Records(ABC):
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
         """Inputs and targets of the records with these numbers.
 
-        Shapes (*places.shape, ...); any finite ones in places without a record.
+        Shapes (*places.shape, ...); zeros in places without a record.
         """
 
     def assumptions(self) -> tuple[str, ...]:
@@ -97,7 +94,7 @@ class Records(ABC):
         return ()
 
     @contextlib.contextmanager
-    def opened(self, seed: Seed) -> Iterator[Records]:
+    def opened(self, seed: Seed) -> Iterator[TrainingData]:
         """Open the records for one training."""
         yield self
 
@@ -106,7 +103,7 @@ class Records(ABC):
         """Number of persons, or of records without persons: public."""
         return len(self) if self.persons is None else len(self.persons)
 
-    def are(self, other: Records) -> bool:
+    def are(self, other: TrainingData) -> bool:
         """Return whether another net has equal records.
 
         They have the same form, and are on the same device.
@@ -128,14 +125,13 @@ class Records(ABC):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HeldRecords(Records):
+class HeldRecords(TrainingData):
     """Records in memory, on the device of the training."""
 
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
-        known = places.clamp(max=max(len(self) - 1, 0))
-        return map_tensors(lambda rows: take_rows(rows, known), self.inputs), take_rows(self.targets, known)
+        return map_tensors(lambda rows: take_rows(rows, places), self.inputs), take_rows(self.targets, places)
 
-    def are(self, other: Records) -> bool:
+    def are(self, other: TrainingData) -> bool:
         if not isinstance(other, HeldRecords) or input_names(self.inputs) != input_names(other.inputs):
             return False
         mine, theirs = ([*list_tensors(records.inputs), records.targets] for records in (self, other))
@@ -143,13 +139,14 @@ class HeldRecords(Records):
 
 
 def take_rows(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """Rows of a tensor at these places; zeros if it has none.
+    """Rows of a tensor at these places; zeros at places that it lacks.
 
     Shape (*places.shape, ...).
     """
-    rows = rows if len(rows) else rows.new_zeros((1, *rows.shape[1:]))
-    found = rows.index_select(0, places.reshape(-1))
-    return found.view(*places.shape, *rows.shape[1:])
+    flat, n = places.reshape(-1), len(rows)
+    taken = rows.index_select(0, flat.clamp(max=n - 1)) if n else rows.new_empty((len(flat), *rows.shape[1:]))
+    taken.index_fill_(0, torch.nonzero(flat >= n).view(-1), 0)
+    return taken.view(*places.shape, *rows.shape[1:])
 
 
 def _equal_tensors(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
@@ -159,16 +156,25 @@ def _equal_tensors(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
     return same or bool(torch.equal(*(one.contiguous().view(torch.uint8) for one in (mine, theirs))))  # nan is nan
 
 
+def single_precision(values: torch.Tensor) -> torch.Tensor:
+    """Tensor with floats in single precision; integers stay as tokens."""
+    return values.float() if values.is_floating_point() else values.long()
+
+
 # --- in a file --------------------------------------------------------------------------------------------------------
 
 
-def stays_in_file(X: Any, device: Any) -> bool:
+def least_bytes_in_file(device: Any) -> int:
+    """Least bytes of an array in a file whose rows stay there, in a training on a device."""
+    return LARGE.get(torch.device(device).type, ELSEWHERE)
+
+
+def stays_in_file(X: ChosenRows, device: Any) -> bool:
     """Return whether records are rows of a large array in a file.
 
     Such are ``np.memmap`` and ``np.load(…, mmap_mode="r")``.
     """
-    data = X.data if isinstance(X, ChosenRows) else X
-    return isinstance(data, np.memmap) and data.nbytes >= LARGE.get(torch.device(device).type, ELSEWHERE)
+    return X.bytes_in_file >= least_bytes_in_file(device)
 
 
 def converted_rows(
@@ -203,7 +209,7 @@ def converted_rows(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MappedRecords(Records):
+class MappedRecords(TrainingData):
     """Records in a file, with one batch at a time in memory.
 
     Results equal those of records in memory.
@@ -226,11 +232,12 @@ class MappedRecords(Records):
     how: Hashable
 
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
-        known = places.clamp(max=len(self) - 1)
-        found = self.convert(self.rows[known.reshape(-1).cpu().numpy()]).to(self.device)
-        return found.unflatten(0, places.shape), take_rows(self.targets, known)
+        flat = places.reshape(-1)
+        rows = self.convert(self.rows[flat.clamp(max=len(self) - 1).cpu().numpy()]).to(self.device)
+        rows[flat >= len(self)] = 0
+        return rows.unflatten(0, places.shape), take_rows(self.targets, places)
 
-    def are(self, other: Records) -> bool:
+    def are(self, other: TrainingData) -> bool:
         same = isinstance(other, MappedRecords) and self.rows is other.rows and self.how == other.how
         return same and self.persons is other.persons and _equal_tensors(self.targets, other.targets)
 
@@ -239,32 +246,26 @@ class MappedRecords(Records):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ReadRecords(Records):
+class ReadRecords(TrainingData):
     """Records of a ``Dataset``, each read alone when a batch needs it.
 
-    Each net is trained alone on such records: the random draws of a source belong to one training.
+    Each net is trained alone on such records: the random draws of a source belong to one training. A record that
+    cannot be read, or does not fit the declared shapes, is blank.
 
     Parameters
     ----------
-    read : callable
-        Number ↦ input and target of one record.
+    source : RecordSource
     encode : callable
         Targets of several records ↦ tensor, as the loss wants them.
-    number : int
-        Number of records.
-    owners : tuple of object
-        Objects that read the records.
     inputs, targets : Tensor, or dict of Tensor
-        One row of zeros: the shape and kind of a record, with nothing of one in it.
+        One row of zeros: the declared shape and kind of a record.
     coins : Generator, optional
         For random draws while reading: each record is read with freshly seeded generators of its own, so that the draws
         and seeds of one record never affect another.
     """
 
-    read: Read
+    source: RecordSource
     encode: Callable[[list[Any]], torch.Tensor]
-    number: int
-    owners: tuple[object, ...]
     coins: np.random.Generator | None = None
     stacks: ClassVar[bool] = False
 
@@ -274,39 +275,52 @@ class ReadRecords(Records):
             yield replace(self, coins=reading_generator(seed))
 
     def __len__(self) -> int:
-        return self.number
+        return len(self.source)
 
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
         flat = places.reshape(-1)
-        there = flat < self.number
         inputs = map_tensors(lambda row: row.repeat_interleave(len(flat), 0), self.inputs)
         targets = self.targets.repeat_interleave(len(flat), 0)
-        read = self.read_each(flat[there].tolist())
-        if read:
-            rows = zip(*(list_tensors(_checked_record(self.inputs, row)) for row, _ in read))
-            own = [*map(torch.stack, rows), self.encode([target for _, target in read])]
-            for mine, theirs in zip([*list_tensors(inputs), targets], own):
-                mine[there] = theirs.to(mine)
+        there = torch.nonzero(flat < len(self)).reshape(-1)
+        for row, record in zip(there.tolist(), self.read_each(flat[there].tolist())):
+            if record is None:
+                targets[row] = torch.nan if targets.is_floating_point() else -1
+                continue
+            for batch, part in zip([*list_tensors(inputs), targets], record):
+                batch[row] = part.to(batch)
         shaped = partial(torch.unflatten, dim=0, sizes=places.shape)
         return map_tensors(shaped, inputs), shaped(targets)
 
-    def read_each(self, numbers: Sequence[int]) -> list[tuple[Inputs, Any]]:
-        """Read records by their numbers, each with generators of its own."""
+    def read_each(self, numbers: Sequence[int]) -> list[list[torch.Tensor] | None]:
+        """Read records by their numbers, each with generators of its own; None for blank ones."""
         assert self.coins is not None  # opened
-        found = []
+        records = []
         # The generators of dropout are set aside: reading may seed them.
-        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             for number, words in zip(numbers, self.coins.integers(2**32, size=(len(numbers), 4), dtype=np.uint32)):
-                _seed_global_generators(words)
-                found.append(self.read(number))
-        return found
+                _seed_global_generators(words, self.device)
+                records.append(self._fitting(self.source.read(number)))
+        return records
+
+    def _fitting(self, record: tuple[Inputs, Any] | None) -> list[torch.Tensor] | None:
+        """Tensors of a record of the declared shapes and kinds, inputs and target; None for another."""
+        names = input_names(self.inputs)
+        if record is None or sorted(input_names(record[0]) or ()) != sorted(names or ()):
+            return None
+        item, target = record
+        parts = list_tensors(item if names is None else {name: item[name] for name in names})
+        try:
+            code = self.encode([target])[0]
+        except Exception:  # an error would tell of the record
+            return None
+        fits = all(map(_has_shape_and_kind, list_tensors(self.inputs), parts))
+        return [*parts, code] if fits and code.shape == self.targets.shape[1:] else None
 
     def assumptions(self) -> tuple[str, ...]:
-        names = " and ".join(type(owner).__name__ for owner in self.owners)
-        return (f"{names}: {ALONE}",)
+        return (f"{' and '.join(self.source.names)}: {ALONE}",)
 
 
-def _seed_global_generators(words: np.ndarray) -> None:
+def _seed_global_generators(words: np.ndarray, device: torch.device) -> None:
     """Seed NumPy's, Python's and PyTorch's global generators.
 
     The first two with 128 bits, as other threads may draw from them too.
@@ -315,37 +329,13 @@ def _seed_global_generators(words: np.ndarray) -> None:
     random.seed(int.from_bytes(words.tobytes(), "little"))
     seed = int(words[0])  # all that PyTorch's takes
     torch.default_generator.manual_seed(seed)
-    if torch.cuda.is_initialized():
-        torch.cuda.manual_seed_all(seed)
-
-
-def _checked_record(kind: Inputs, row: Inputs) -> Inputs:
-    """Record of a ``Dataset``, checked for the shape and kind of all.
-
-    Raises
-    ------
-    ValueError
-        The message tells nothing of the record.
-    """
-    names = input_names(kind) or ()
-    same = sorted(names) == sorted(input_names(row) or ())
-    ordered = {name: row[name] for name in names} if same and names else row
-    if not same or not all(map(_has_shape_and_kind, list_tensors(kind), list_tensors(ordered))):
-        raise TrainingError(
-            "Found a record of another shape or kind, or with other inputs, than the first of the Dataset, which has "
-            f"{_shapes_as_text(kind)}. All records need the same: crop, fill up and convert them in __getitem__."
-        )
-    return ordered
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
 
 
 def _has_shape_and_kind(kind: torch.Tensor, row: torch.Tensor) -> bool:
     return kind.shape[1:] == row.shape and (kind.is_floating_point() or not row.is_floating_point())
-
-
-def _shapes_as_text(kind: Inputs) -> str:
-    if isinstance(kind, dict):
-        return ", ".join(f"{name!r} of shape {tuple(tensor.shape[1:])}" for name, tensor in kind.items())
-    return f"shape {tuple(kind.shape[1:])}"
 
 
 # --- targets ----------------------------------------------------------------------------------------------------------

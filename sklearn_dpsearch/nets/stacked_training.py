@@ -21,7 +21,7 @@ from .engines.base import Engine
 from .engines.linear import LinearEngine
 from .optimizers import Memory, Table, UpdateRule, stepper_for
 from .randomness import Secrets, Seed, fill_normals
-from .records import Records
+from .records import TrainingData
 from .sampling import PersonBatches, PoissonBatches, padded_batches, rows_per_batch
 from .torch_settings import torch_threads
 
@@ -100,7 +100,7 @@ def noise_scale(task: TrainingTask, rows: int) -> float:
     return task.noise_multiplier * task.max_grad_norm * rounding.noise_factor(rows)
 
 
-def _batch_source(task: TrainingTask, own: Secrets, records: Records) -> PoissonBatches | PersonBatches:
+def _batch_source(task: TrainingTask, own: Secrets, records: TrainingData) -> PoissonBatches | PersonBatches:
     drawn = PoissonBatches(own.coins, own.rows, task.sample_rate, task.places or records.units)
     return drawn if records.persons is None else PersonBatches(drawn, records.persons, own.turns)
 
@@ -116,7 +116,7 @@ class Stack:
         Of one architecture.
     engine : Engine
         Sums their clipped gradients.
-    records : Records
+    records : TrainingData
     max_physical_batch : int
         Most records in memory at once, over all nets.
     tell : callable
@@ -127,7 +127,7 @@ class Stack:
         self,
         tasks: Sequence[TrainingTask],
         engine: Engine,
-        records: Records,
+        records: TrainingData,
         max_physical_batch: int,
         tell: Callable[[Stage], None] = lambda stage: None,
     ) -> None:

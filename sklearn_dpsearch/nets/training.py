@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import torch
 from torch import nn
 
 from .._process import Stage, contained
-from ..errors import TrainingError
 from .engines import engine_choice, rounding
 from .engines.per_sample import OpacusEngine
-from .named_tensors import net_name
 from .randomness import global_torch_seed
-from .records import Records
+from .records import TrainingData
 from .stacked_training import Stack, TrainingTask
 from .torch_settings import exact_arithmetic
 
@@ -27,7 +24,11 @@ FEWEST = 4
 
 
 def train(
-    task: TrainingTask, records: Records, *, max_physical_batch: int, tell: Callable[[Stage], None] = lambda stage: None
+    task: TrainingTask,
+    records: TrainingData,
+    *,
+    max_physical_batch: int,
+    tell: Callable[[Stage], None] = lambda stage: None,
 ) -> None:
     """Train one net in place by DP-SGD.
 
@@ -35,44 +36,23 @@ def train(
     ------
     LeakingEstimatorError, PrivacyError
         For a net that may mix records.
-    ValueError
-        For tokens that an embedding has no row for.
     """
     with exact_arithmetic(records.device):
         way = _engine_choice(task, records)
         engine = way.engine(task.module, task.criterion, records.device)
         # Seeded for dropout.
-        with records.opened(task.seed) as opened, global_torch_seed(task.seed), _explain_unknown_tokens(task.module):
+        with records.opened(task.seed) as opened, global_torch_seed(task.seed, records.device):
             Stack([task], engine, opened, max_physical_batch, tell).run()
     task.notes[:] = (*way.assumptions, *records.assumptions())
 
 
-def _engine_choice(task: TrainingTask, records: Records) -> engine_choice.EngineChoice:
+def _engine_choice(task: TrainingTask, records: TrainingData) -> engine_choice.EngineChoice:
     if task.engine == "opacus":
         return engine_choice.EngineChoice(OpacusEngine)
     return engine_choice.choose_engine(task.module, task.criterion, records.inputs, records.targets)
 
 
-@contextlib.contextmanager
-def _explain_unknown_tokens(module: nn.Module) -> Iterator[None]:
-    """Explain PyTorch's error for a token that an embedding lacks.
-
-    The new error has the remedy, and not the record.
-    """
-    try:
-        yield
-    except IndexError as error:
-        sizes = sorted({layer.num_embeddings for layer in module.modules() if isinstance(layer, nn.Embedding)})
-        if not sizes or "index out of range" not in str(error):
-            raise
-        raise TrainingError(
-            f"Found tokens in X that an embedding of {net_name(module)} has no row for: num_embeddings is "
-            f"{' and '.join(map(str, sizes))}, and tokens from 0 to one less are needed. Map all others to one of them "
-            "by a rule fixed in advance, or make the embedding larger."
-        ) from None
-
-
-def train_together(tasks: Sequence[TrainingTask], records: Records, *, max_physical_batch: int) -> list[bool]:
+def train_together(tasks: Sequence[TrainingTask], records: TrainingData, *, max_physical_batch: int) -> list[bool]:
     """Train several nets in place, as stacks of equal architecture.
 
     The answer says for each whether it succeeded.
@@ -92,7 +72,7 @@ def train_together(tasks: Sequence[TrainingTask], records: Records, *, max_physi
     return done
 
 
-def _train_stack(tasks: list[TrainingTask], records: Records, max_physical_batch: int) -> list[TrainingTask]:
+def _train_stack(tasks: list[TrainingTask], records: TrainingData, max_physical_batch: int) -> list[TrainingTask]:
     """Train nets as one stack; return those left unfinished.
 
     They keep their initial parameters.
@@ -108,7 +88,7 @@ def _train_stack(tasks: list[TrainingTask], records: Records, max_physical_batch
     return tasks if stack is None else stack.tasks
 
 
-def _trains_alone(task: TrainingTask, records: Records, max_physical_batch: int) -> bool:
+def _trains_alone(task: TrainingTask, records: TrainingData, max_physical_batch: int) -> bool:
     done = False
     with contained():  # in a search: the worst score, in silence
         train(task, records, max_physical_batch=max_physical_batch)
@@ -119,7 +99,9 @@ def _trains_alone(task: TrainingTask, records: Records, max_physical_batch: int)
 # --- choice of stacks ------------------------------------------------------------------------------------------------
 
 
-def _group_into_stacks(tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int) -> list[list[int]]:
+def _group_into_stacks(
+    tasks: Sequence[TrainingTask], records: TrainingData, max_physical_batch: int
+) -> list[list[int]]:
     """Group nets into stacks of similar batch sizes that fit memory."""
     found: dict[Hashable, list[int]] = {}
     for i, task in enumerate(tasks):
@@ -147,7 +129,7 @@ def _most_records_in_stack(task: TrainingTask, size: int, device: torch.device) 
     return size * (room // each if room >= FEWEST * each else 1.0)
 
 
-def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
+def _stack_key(task: TrainingTask, records: TrainingData) -> Hashable | None:
     """Key that is equal for nets that can train as one stack.
 
     None for a net that is trained alone.

@@ -12,7 +12,7 @@ import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -217,9 +217,20 @@ class OneHot(Column):
 
 @dataclass(frozen=True)
 class Choice(OneHot):
-    """Column with a list of values, one-hot encoded."""
+    """Column with a list of values, one-hot encoded.
+
+    Parameters
+    ----------
+    values : tuple
+    kind : str
+        Declared kind: text, numbers, or empty.
+    confirmed : bool
+        Whether two neighbouring whole numbers are known to be all values, and no ends of a range.
+    """
 
     values: tuple[Hashable, ...]
+    kind: str = ""
+    confirmed: bool = False
 
     def labels(self) -> Sequence[Any]:
         return (*self.values, UNKNOWN)
@@ -239,6 +250,15 @@ class Choice(OneHot):
                 f"Found {said_of(kind)} in column {name!r}, and {list(self.values)!r} in the schema: none "
                 "of them can be in it. Write the values in the schema as the column has them, or convert it."
             )
+        if kind == "T" and (self.kind == "numbers" or all(isinstance(value, bool) for value in self.values)):
+            raise TypeError(_no_numbers_in_text(name, self.values))
+        if kind == "f" and not self.confirmed and are_neighbours(self.values):
+            lower, upper = sorted(self.values)  # type: ignore[type-var]
+            raise TypeError(
+                f"Found real numbers in column {name!r}, and the list [{lower}, {upper}] in the schema, which says "
+                f"that they are the only values. For all values from {lower} to {upper} write ({lower}, {upper}); for "
+                f"these two alone write {{'values': [{lower}, {upper}]}}."
+            )
 
     ways_to_misfit = (MISSING, UNKNOWN)
 
@@ -252,7 +272,8 @@ class Choice(OneHot):
         return rng.permutation(np.resize(objects(self.values), n))
 
     def stated(self) -> Any:
-        return {"values": list(self.values)} if looks_like_ends(self.values) else list(self.values)
+        asked = looks_like_ends(self.values) or (self.confirmed and are_neighbours(self.values))
+        return {"values": list(self.values)} if asked else list(self.values)
 
     def described(self, bins: int = 0, most: int | None = None) -> str:
         shown = ", ".join(map(repr, self.values[:most]))
@@ -340,13 +361,44 @@ def looks_like_ends(values: Sequence[Any]) -> bool:
     """
     if len(values) != 2:
         return False
-    if all(isinstance(value, (date, np.datetime64)) for value in values):
+    if all(isinstance(value, (date, np.datetime64)) or _says_date(value) for value in values):
         return True
-    if not all(isinstance(value, numbers.Real) and not isinstance(value, bool) for value in values):
+    return all(map(_is_number, values)) and not are_neighbours(values)
+
+
+def are_neighbours(values: Sequence[Any]) -> bool:
+    """Return whether two listed values are neighbouring whole numbers."""
+    if len(values) != 2 or not all(map(_is_number, values)):
         return False
     first, second = values
-    whole = isinstance(first, numbers.Integral) or float(first).is_integer()
-    return not (whole and abs(first - second) == 1)
+    return float(first).is_integer() and bool(abs(first - second) == 1)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _says_date(value: Any) -> bool:
+    """Return whether a text is a date, as files have them."""
+    try:
+        return isinstance(value, str) and len(value) >= len("2024-05-31") and bool(datetime.fromisoformat(value))
+    except ValueError:
+        return False
+
+
+def _no_numbers_in_text(name: str, values: Sequence[Any]) -> str:
+    """Text of an error for numbers or flags in the schema of a column of text."""
+    if all(isinstance(value, bool) for value in values):
+        listed = ["yes" if value else "no" for value in values], [str(value) for value in values]
+        return (
+            f"Found text in column {name!r}, and {list(values)} in the schema: YAML makes flags of yes and no. Write "
+            f"the texts in quotes, {listed[0]} or {listed[1]}, as the column has them."
+        )
+    return (
+        f"Found text in column {name!r}, and the codes {list(values)} in the schema. Write what the column holds: "
+        f"{[str(value) for value in values]}, or the labels; or convert the column: pandas.to_numeric(column, "
+        "errors='coerce')."
+    )
 
 
 def _is_missing(value: Any) -> bool:

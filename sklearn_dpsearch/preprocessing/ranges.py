@@ -22,6 +22,10 @@ from .columns import ABOVE, BELOW, MISSING, Array, Column, CurvePoints, Detail, 
 LINEAR, LOG, ENCODER, AUTO, AUTO_BINS = "linear", "log", "encoder", "auto", 16
 #: Dates as numbers: days, whose fractions are the time of day.
 DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")
+#: Text of a date of ISO 8601, with or without a time of day and its offset.
+DATE = re.compile(
+    r"[+-]?\d{4,6}(-\d\d(-\d\d([Tt ]\d\d(:?\d\d(:?\d\d([.,]\d+)?)?)?(?P<offset>[zZ]|[+-]\d\d(:?\d\d(:?\d\d)?)?)?)?)?)?"
+)
 #: Days in a range of dates from which months, and weekdays, are worth outputs.
 SPAN_OF_MONTHS, SPAN_OF_WEEKDAYS = 60, 14
 #: Places within a bin at which a curve is computed: from its edge to just below the next one, where the curve may jump.
@@ -316,7 +320,7 @@ def _as_instant(value: Any) -> np.datetime64:
     """Date in NumPy's type; NaT for any other value."""
     try:
         if isinstance(value, (str, bytes)):
-            value = _parse_with_offset(value.decode() if isinstance(value, bytes) else value)
+            value = _parsed_date(value.decode() if isinstance(value, bytes) else value)
         if isinstance(value, datetime) and value.tzinfo is not None:
             value = value.astimezone(UTC).replace(tzinfo=None)
         return np.datetime64(value, "us")
@@ -324,13 +328,12 @@ def _as_instant(value: Any) -> np.datetime64:
         return np.datetime64("NaT", "us")
 
 
-def _parse_with_offset(text: str) -> datetime | str:
-    """Parse a time with an offset; other text stays.
-
-    NumPy would warn of the offset.
-    """
-    time = re.split("[T ]", text.strip(), maxsplit=1)[1:]
-    return datetime.fromisoformat(text.strip().upper()) if time and re.search("[zZ+-]", time[0]) else text
+def _parsed_date(text: str) -> datetime | str:
+    """Time with an offset, or text that NumPy reads without a warning; others are errors."""
+    match = DATE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError
+    return datetime.fromisoformat(text.strip().upper()) if match["offset"] else text.strip()
 
 
 def _days_since_1970(values: Any) -> Array:

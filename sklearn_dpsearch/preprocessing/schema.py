@@ -16,11 +16,14 @@ import numpy as np
 
 from ..data.columns import Given, columns_of
 from ..errors import did_you_mean
+from .code_books import columns_of_book, entry_of, read_book, yaml_module
 from .columns import Choice, Column, Detail, Hashed, looks_like_ends
 from .ranges import AUTO, ENCODER, LINEAR, LOG, DateRange, NumberRange, Range
 
 #: Most listed values of a column that are shown where a model says how it reads a table.
 MOST_SHOWN = 6
+#: Remedy for a schema that is still to be written.
+DRAFT = "preprocessing.schema_of(table_of_public_examples) drafts one."
 
 
 class Schema(Mapping[str, Any]):
@@ -30,12 +33,14 @@ class Schema(Mapping[str, Any]):
 
     Parameters
     ----------
-    columns : mapping of str to (lower, upper), list or dict
+    columns : mapping of str to (lower, upper), list or dict; or a file of JSON or YAML
         ``{"age": (17, 90), "job": ["clerk", "nurse"], "since": (date(2000, 1, 1), date(2030, 1, 1))}``. A dictionary
         says more: ``{"lower": 17, "upper": 90, "bins": [25, 35, 50]}`` (inner edges, a number, "auto" or None),
         ``{"lower": -500, "upper": 10_000, "scale": "log"}`` (equally spaced by sign(x)·log(1 + abs(x))),
         ``{"buckets": 64}`` for a column of very many values, each hashed into a bucket, and ``{"values": [0, 5]}`` for
-        two values that look like the ends of a range: as a list alone they are refused.
+        two values that look like the ends of a range: as a list alone they are refused. Code books are read as they
+        are: ``{"min": 2, "max": 9}``, ``{"1": "flat", "2": "house"}`` (codes with labels), JSON Schema (``minimum``,
+        ``maximum``, ``enum``, ``type``) and Frictionless Table Schema (``fields`` with ``constraints``).
 
     Raises
     ------
@@ -48,18 +53,19 @@ class Schema(Mapping[str, Any]):
     >>> schema = Schema({"age": (17, 90), "job": ["clerk", "nurse"], "income": ["low", "high"]})
     >>> schema.classes("income"), list(schema.without("income"))
     (['low', 'high'], ['age', 'job'])
-    >>> print(schema.without("income").to_yaml().strip())
+    >>> print(schema.without("income").toyaml_module().strip())
     age: {lower: 17, upper: 90}
     job: [clerk, nurse]
     """
 
     columns: Mapping[str, Column]
 
-    def __init__(self, columns: Mapping[str, Any]) -> None:
+    def __init__(self, columns: Mapping[str, Any] | str | Path) -> None:
+        columns = columns_of_book(read_book(columns) if isinstance(columns, (str, Path)) else columns)
         if not isinstance(columns, Mapping) or not columns or not all(isinstance(name, str) for name in columns):
             raise ValueError(
                 f"Found {columns!r} as a schema; a dictionary from names of columns to their values is needed, e.g. "
-                '{"age": (17, 90), "job": ["clerk", "nurse"]}.'
+                f'{{"age": (17, 90), "job": ["clerk", "nurse"]}}, or a file of JSON or YAML. {DRAFT}'
             )
         made = columns.columns if isinstance(columns, Schema) else columns
         self.columns = MappingProxyType({name: column_of(name, stated) for name, stated in made.items()})
@@ -148,7 +154,9 @@ class Schema(Mapping[str, Any]):
         Written to ``path`` if given. Needs PyYAML.
         """
         entries = {name: _yaml_entry(column) for name, column in self.columns.items()}
-        text: str = _yaml().safe_dump(entries, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
+        text: str = yaml_module().safe_dump(
+            entries, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100
+        )
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
@@ -160,7 +168,7 @@ class Schema(Mapping[str, Any]):
         The text needs more than one line. Needs PyYAML.
         """
         text = source if isinstance(source, str) and "\n" in source else Path(source).read_text(encoding="utf-8")
-        found = _yaml().safe_load(text)
+        found = yaml_module().safe_load(text)
         return cls(found)
 
     @classmethod
@@ -230,15 +238,6 @@ def _python_types(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _yaml() -> Any:
-    """Module of PyYAML, or an error with the remedy."""
-    try:
-        import yaml
-    except ImportError as error:
-        raise ImportError("A schema as YAML needs PyYAML: pip install pyyaml.") from error
-    return yaml
-
-
 # --- entries --------------------------------------------------------------------------------------------------------
 
 
@@ -252,12 +251,13 @@ def column_of(name: str, stated: Any) -> Column:
     """
     if isinstance(stated, Column):
         return stated
+    stated, declared = entry_of(name, stated)
     if isinstance(stated, tuple) and len(stated) == 2:
         stated = {"lower": stated[0], "upper": stated[1]}
     if isinstance(stated, Mapping) and set(stated) == {"buckets"}:
         return _hashed_column(name, stated["buckets"])
     if isinstance(stated, Mapping) and set(stated) == {"values"} and isinstance(stated["values"], list):
-        return _choice_of_values(name, stated["values"])
+        return _choice_of_values(name, stated["values"], declared, confirmed=True)
     if isinstance(stated, Mapping) and {"lower", "upper"} <= set(stated) <= {"lower", "upper", "bins", "scale"}:
         options = dict(stated)
         ends = tuple(_range_end(options.pop(name)) for name in ("lower", "upper"))
@@ -268,17 +268,17 @@ def column_of(name: str, stated: Any) -> Column:
     if isinstance(stated, list) and looks_like_ends(stated):
         raise ValueError(_ambiguous_list(name, *stated))
     if isinstance(stated, list) and stated:
-        return _choice_of_values(name, stated)
+        return _choice_of_values(name, stated, declared)
     raise ValueError(
         f"Found {stated!r} for column {name!r} of the schema. A tuple of two numbers or two dates (the smallest and "
         "the largest), a list of all values, or a dictionary is needed: {'lower': 0, 'upper': 9, 'bins': [2, 5], "
-        "'scale': 'log'}, {'values': [0, 5]} or {'buckets': 64}."
+        f"'scale': 'log'}}, {{'values': [0, 5]}} or {{'buckets': 64}}. {DRAFT}"
     )
 
 
 def _ambiguous_list(name: str, first: Any, second: Any) -> str:
     """Text of an error for a list that may be a range."""
-    lower, upper = sorted([first, second], key=str if _is_date(first) else float)
+    lower, upper = sorted([first, second], key=str if _is_date(first) or isinstance(first, str) else float)
     return (
         f"Found the list [{first}, {second}] for column {name!r} of the schema, which says that {first} and {second} "
         f"are the only values. For all values from {lower} to {upper} write ({lower}, {upper}) or "
@@ -346,7 +346,7 @@ def _check_order(name: str, column: Range) -> Range:
     return column
 
 
-def _choice_of_values(name: str, values: list[Any]) -> Choice:
+def _choice_of_values(name: str, values: list[Any], kind: str = "", *, confirmed: bool = False) -> Choice:
     """Column with a list of different values, or an error."""
     bad = [value for value in values if not isinstance(value, Hashable) or value is None or value != value]
     if bad or len(set(values)) < len(values):
@@ -354,7 +354,7 @@ def _choice_of_values(name: str, values: list[Any]) -> Choice:
             f"Found {values!r} for column {name!r} of the schema: different values are needed, and none for missing "
             "ones, which have an output of their own."
         )
-    return Choice(tuple(values))
+    return Choice(tuple(values), kind, confirmed)
 
 
 def _range_end(given: Any) -> Any:

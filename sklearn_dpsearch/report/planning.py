@@ -13,11 +13,12 @@ import numpy as np
 from sklearn.base import clone
 
 from .._process import Stage, speaking
+from ..data.records import number_of_records
 from ..ledger.ledger_context import counted
 from ..privacy import CountDistribution, PrivacyError
 from ..scoring.validation import Validation
 from ..search import BasePrivateSearch, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
-from ..search._records import columns_read, n_records, take, with_parameters
+from ..search._records import columns_read, take, with_parameters
 from ..search._synthetic_records import made_up
 from ..search.planning.plan import Plan
 from ..search.random_subset import USUAL, CostOfSubset
@@ -305,7 +306,7 @@ def seconds_of_training(
     no_scorer: Any = None
     try:
         X, y = made_up(estimator, no_scorer) if X is None else (X, y)
-        chosen = np.resize(np.arange(n_records(X)), n_samples)
+        chosen = np.resize(np.arange(number_of_records(X)), n_samples)
         X, y = take(X, chosen), take(y, chosen)
         model = with_parameters(clone(estimator), settings)
         since = clock.perf_counter()

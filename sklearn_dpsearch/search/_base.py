@@ -24,6 +24,7 @@ from ..adapters.declared_guarantee import Declared
 from ..adapters.refused_estimators import check_all
 from ..data.columns import is_of_dask
 from ..data.persons import number_of_persons, persons_in
+from ..data.records import read_parameter
 from ..ledger import PrivacyLedger
 from ..ledger.ledger_context import counted, is_counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
@@ -38,7 +39,7 @@ from ._ledgers import ledger_of, state_with_ledger, with_earlier_fits
 from ._partitions import TRUSTED, look_at_partitions
 from ._persons import name_of_groups
 from ._private_fit import PrivateFit
-from ._records import columns_read, declared_classes, param_for, records_for, targets_for
+from ._records import columns_read
 from ._rehearsal import DryRun, dry_run, job_in_the_open, public_examples, rehearse
 from ._strategy import Strategy
 from ._types import Scorer
@@ -49,9 +50,10 @@ from .planning.checks import (
     DELTA,
     check_estimator,
     check_mean,
-    check_public,
+    check_public_shape,
     first_look,
     is_per_record,
+    read_public,
     refuse_traces,
 )
 from .planning.finite_epsilon import check_finite
@@ -225,27 +227,26 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         groups = params.get("groups")
         fit_params = self._fit_params({name: value for name, value in params.items() if name != "groups"})
         name = "" if groups is None else name_of_groups(strategy)
+        public = None
         if X_public is not None or y_public is not None:
-            check_public(X_public, y_public, X, y)
+            public = read_public(X_public, y_public, X, y, strategy.kinds)
         _, scorer = check_all((strategy.check_kinds, partial(strategy.scorer, X_public is not None)))
         there = workplace(self.n_jobs)
         if is_of_dask(X):
             seen = look_at_partitions(strategy, scorer, X, y, params, public=X_public is not None)
         else:
             seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
+        if seen.n == 0:
+            raise ValueError("Found X with 0 records (0 samples), of which nothing can be learned. Nothing was spent.")
+        if public is not None:
+            check_public_shape(public, seen)
         n, unit, persons = seen.n, "record", None
-        if n == 0:
-            raise ValueError("Found a table with 0 sample(s), and a minimum of 1 is required. Nothing was spent.")
         if groups is not None:
             persons = fit_params[name] = persons_in(groups, n)
             n, unit = number_of_persons(persons), "person"
         trusted = (*there.assumptions, *(TRUSTED,) * is_of_dask(X))
         plan = search._stated_plan(strategy, n, X_public is not None, unit, trusted)
         search.ledger = search.checkpoint = None  # the user's process keeps both
-        public = None
-        if X_public is not None:
-            declared = declared_classes(strategy.kinds)
-            public = records_for(X_public, strategy.kinds), targets_for(y_public, strategy.kinds, declared)
         work = PrivateFit(
             strategy=strategy,
             plan=plan,
@@ -253,7 +254,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             persons=persons,
             X=seen.X,
             y=seen.y,
-            public=public,
+            public=None if public is None else (public.X, public.y),
             fit_params=fit_params,
             workplace=there,
         )
@@ -290,7 +291,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
                 "uses them (private scores never do). Weights of whole classes that are public constants are fine: "
                 "our nets take class_weight={label: weight}."
             )
-        return {name: param_for(value) for name, value in params.items()}
+        return {name: read_parameter(name, value) for name, value in params.items()}
 
     # --- run ------------------------------------------------------------------------------------------------------
 

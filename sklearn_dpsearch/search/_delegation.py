@@ -11,7 +11,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..data.columns import typed
+from ..data.records import read_table
 from ..scoring import PrivateScorer
 
 #: Tags that a search has from its estimator.
@@ -33,7 +33,7 @@ def _answers(name: str, text: str) -> Any:
 
     def answers(self: Any, X: Any) -> Any:
         self._check_refitted(name)
-        return getattr(self.best_estimator_, name)(typed(X))
+        return getattr(self.best_estimator_, name)(read_table(X))
 
     answers.__name__, answers.__doc__, answers.__qualname__ = name, text, f"ReleasedModel.{name}"
     return available_if(_delegates(name))(answers)
@@ -95,7 +95,7 @@ class ReleasedModel:
         self._check_refitted("score")
         metric = self.scorer_.plain if isinstance(self.scorer_, PrivateScorer) else self.scorer_
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return float(metric(self.best_estimator_, typed(X), y, **weights))
+        return float(metric(self.best_estimator_, read_table(X), y, **weights))
 
     predict = _answers("predict", "Predictions of the released model, ``best_estimator_.predict(X)``.")
     predict_proba = _answers("predict_proba", "Class probabilities of the released model.")

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from .._process import in_fixed_words
 from ..adapters.adapter import is_ours
-from ..data.columns import columns_in, is_frame, read_column
-from ..data.rows import rows_of_frame
+from ..data.columns import is_frame
+from ..data.partitions import chosen_rows, column_named, header_of, partition_facts, parts_of
+from ..data.records import Records, read_features, read_targets
 from ..privacy import PrivacyError
 from ..scoring.validation import Indices
-from ._records import declared_classes, exact_columns, records_for, targets_for
+from ._records import declared_of
 from ._strategy import Strategy
 from ._types import Scorer
 from .execution.clusters import connection_of
 from .execution.job import Split
 from .pickling import pickled, unpickled
-from .planning.checks import FitData, first_look
+from .planning.checks import first_look
 
 #: Forms of columns that are joined, by NumPy's letter for their types; all others are objects.
 FORMS: dict[str, Any] = {**dict.fromkeys("biuf", np.float64), "M": "datetime64[us]"}
-#: Types of entries whose texts are the same in every process; a set, or what holds one, has another order in each.
-PLAIN = (str, int, float, bool, bytes, type(None), date, datetime, Decimal)
 TRUSTED = (
     "Records are in partitions on workers of Dask, which send rows of the subset and of the validation to the private "
     "process: workers, scheduler and connections are trusted as the caller is."
@@ -98,18 +94,18 @@ class PartitionedTable:
             frames = _computed(client, self._delayed(places))
         if not all(map(is_frame, frames)):
             raise TableChangedError(CHANGED)
-        exact = {name for one in self.models for name in exact_columns(one)}
-        X = pd.concat([_in_one_form(records_for(frame, self.models), exact) for frame in frames], ignore_index=True)
-        declared = declared_classes(self.models)
-        y = [np.asarray(targets_for(frame[self.target], self.models, declared)) for frame in frames]
-        return X, np.concatenate([part.astype(object) if part.dtype.kind in "iu" else part for part in y])
+        declared = declared_of(self.models)
+        parts = [_in_one_form(read_features(frame, declared), declared.exact) for frame in frames]
+        y = [read_targets(column_named(frame, self.target), declared) for frame in frames]
+        targets = np.concatenate([part.astype(object) if part.dtype.kind in "iu" else part for part in y])
+        return pd.concat(parts, ignore_index=True), targets
 
     def _delayed(self, chosen: Sequence[np.ndarray]) -> list[Any]:
         """Partitions with their chosen rows alone, later."""
         from dask import delayed
 
         parts = zip(unpickled(self.parts), self.digests, chosen, strict=True)
-        return [delayed(_chosen)(part, digest, rows) for part, digest, rows in parts]
+        return [delayed(chosen_rows)(part, digest, rows) for part, digest, rows in parts]
 
 
 def _in_one_form(frame: Any, exact: Collection[str]) -> Any:
@@ -124,7 +120,7 @@ def _in_one_form(frame: Any, exact: Collection[str]) -> Any:
 
 def look_at_partitions(
     strategy: Strategy, scorer: Scorer, X: Any, y: Any, params: Mapping[str, Any], *, public: bool
-) -> FitData:
+) -> Records:
     """Refuse partitions with which a search cannot succeed, and count their records: nothing else is read.
 
     Raises
@@ -152,22 +148,15 @@ def look_at_partitions(
             "Found checkpoint= and partitions of Dask, of which a search that goes on could not tell whether they are "
             "the same. Leave checkpoint=None. Nothing was spent."
         )
-    if not (hasattr(X, "to_delayed") and hasattr(X, "columns")):
-        raise TypeError(
-            f"Found X of type {type(X).__name__}; {name} needs a DataFrame of Dask: dd.read_parquet(files), or "
-            "dd.from_delayed(frames)."
-        )
-    if not (isinstance(y, str) and y in X.columns):
-        found = repr(y) if isinstance(y, str) else f"an object of type {type(y).__name__}"
-        raise TypeError(f"Found {found} as y for partitions; the name of a column of X is needed.")
+    header, targets, target = header_of(X, y, name)
     for model in strategy.kinds:
-        model.check_target_of_partitions(y)
-    client, parts = _client(), list(X.to_delayed())
+        model.check_target_of_partitions(target)
+    client, parts = _client(), parts_of(X)
     connect = connection_of(client)
-    seen = first_look(search, strategy.kinds, scorer, X._meta, X._meta[y], {})
-    facts = in_fixed_words(name, lambda: _computed(client, [delayed(_facts_of)(part) for part in parts]))
+    seen = first_look(search, strategy.kinds, scorer, header, targets, {})
+    facts = in_fixed_words(name, lambda: _computed(client, [delayed(partition_facts)(part) for part in parts]))
     sizes, digests = zip(*facts)
-    table = PartitionedTable(pickled(parts), sizes, digests, y, strategy.kinds, connect)
+    table = PartitionedTable(pickled(parts), sizes, digests, target, strategy.kinds, connect)
     return replace(seen, X=table, y=None, n=len(table))
 
 
@@ -197,34 +186,3 @@ def _client() -> Any:
             "Found partitions of Dask without a client; private work is done in a process of its own, which can reach "
             "a cluster alone. Write Client(n_workers=2), or Client(address), before fit."
         ) from None
-
-
-# --- on workers -------------------------------------------------------------------------------------------------------
-
-
-def _facts_of(frame: Any) -> tuple[int, bytes]:
-    """Number of the rows of a partition, and a digest of them in their order."""
-    return len(frame), _digest(frame)
-
-
-def _chosen(frame: Any, digest: bytes, rows: np.ndarray) -> Any:
-    """Rows of a partition, by place or by a mask; None if it has changed."""
-    return rows_of_frame(frame, rows) if _digest(frame) == digest else None
-
-
-def _digest(frame: Any) -> bytes:
-    """Digest of the rows in their order; no entry makes it fail."""
-    found = hashlib.blake2b(repr(frame.shape).encode())
-    for column in columns_in(frame):
-        values = read_column(column, exact=True).values
-        texts = values.tobytes() if values.dtype.kind != "O" else "\0".join(map(_text_of, values))
-        found.update(texts if isinstance(texts, bytes) else texts.encode("utf-8", "surrogatepass"))
-    return found.digest()
-
-
-def _text_of(entry: Any) -> str:
-    """Text of an entry, which is the same whenever the entry is read again; of other types their name."""
-    try:
-        return repr(entry) if type(entry) in PLAIN else type(entry).__name__
-    except Exception:  # of thousands of digits
-        return ""

@@ -6,26 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
 from ..adapters.adapter import is_ours
-from ..data.columns import frame_of, is_data_set, is_frame, library_of, read_column, refused
-from ..data.labels import targets_like
-from ..data.lists import numbers_in, objects_in
+from ..data.records import Declared, classes_of, number_of_records
 from ..data.rows import ChosenRows
-
-#: Libraries with columns that are no arrays.
-SERIES = ("pandas", "polars", "pyarrow")
-#: Hints at skorch's wrappers for records that cannot be split as they are, by name of the class.
-WRAPPERS = {
-    "dict": " Of a dict of arrays give skorch.helper.SliceDict(**X).",
-    "DataLoader": " Of a DataLoader give its data set: skorch.helper.SliceDataset(loader.dataset), and y.",
-    "Dataset": " Of a torch Dataset give skorch.helper.SliceDataset(dataset), and y.",
-}
 
 # --- estimators -------------------------------------------------------------------------------------------------------
 
@@ -79,26 +67,15 @@ def reads_any_record(model: Any) -> bool:
 # --- the door ---------------------------------------------------------------------------------------------------------
 
 
-def records_for(X: Any, models: Sequence[Any]) -> Any:
-    """Records in a container for estimators of others: an array, or a data frame of pandas with NumPy's types.
-
-    A list becomes an array of objects where a step reads text or tables, else of numbers.
-
-    Raises
-    ------
-    TypeError
-        For a container that is not known.
-    """
-    library = library_of(X)
-    if is_frame(X):
-        return frame_of(X, [name for model in models for name in exact_columns(model)])
-    if library == "builtins":
-        return (objects_in if any(map(_reads_objects, models)) else numbers_in)(X, "X")
-    if library in SERIES:
-        return read_column(X).values
-    if library is None and not (issparse(X) or is_data_set(X)):
-        raise TypeError(f"{refused(X)}{how_to_wrap(X)}")
-    return X
+def declared_of(models: Sequence[Any]) -> Declared:
+    """Public facts by which records are read for these models, one candidate of each family."""
+    return Declared(
+        exact=tuple(dict.fromkeys(name for model in models for name in exact_columns(model))),
+        of_objects=any(map(_reads_objects, models)),
+        row_shape=next(filter(None, map(_row_shape, models)), None),
+        classes=classes_of(declared_classes(models)),
+        numeric=not any(map(is_classifier, models)),
+    )
 
 
 def declared_classes(models: Sequence[Any]) -> list[Any]:
@@ -106,39 +83,20 @@ def declared_classes(models: Sequence[Any]) -> list[Any]:
     return [parameter(steps_of(model)[-1], "classes") for model in models]
 
 
-def targets_for(y: Any, models: Sequence[Any], declared: Sequence[Any]) -> Any:
-    """Targets in an array: labels for a classifier, else numbers.
-
-    Parameters
-    ----------
-    y : array-like
-    models : sequence of estimators
-    declared : sequence
-        Their ``declared_classes``.
-    """
-    if y is None or is_data_set(y):
-        return y
-    known = [label for classes in declared if len(np.shape(classes)) == 1 for label in classes]
-    return targets_like(y, list(dict.fromkeys(known)) or None, not any(map(is_classifier, models)))
-
-
-def param_for(value: Any) -> Any:
-    """Parameter of ``fit``: a column of another library in NumPy's form, others as they are."""
-    return read_column(value).values if library_of(value) in SERIES and not is_frame(value) else value
-
-
 def kind_of(dtype: Any) -> str:
-    """NumPy's letter for a type of values; empty for objects, and where the type is unknown."""
-    if str(dtype).lower().startswith("str"):  # of pandas and polars; NumPy would see any objects
-        return "U"
-    found = getattr(dtype, "kind", "")
-    return "" if found == "O" else str(found)
+    """NumPy's letter for a type of values; empty for objects."""
+    kind = getattr(dtype, "kind", "")
+    return "" if kind == "O" else str(kind)
 
 
-def how_to_wrap(records: Any) -> str:
-    """Hint for records that cannot be split as they are."""
-    names = [kind.__name__ for kind in type(records).__mro__]
-    return next(filter(None, map(WRAPPERS.get, names)), "")
+def _row_shape(model: Any) -> tuple[int, ...] | None:
+    """Shape of a row that the first step of a model declares: by its schema, or bounds of each feature."""
+    first = steps_of(model)[0]
+    schema, bounds = parameter(first, "schema"), parameter(first, "bounds_X")
+    if isinstance(schema, Mapping):
+        return (len(schema) - (parameter(first, "target") in schema),)
+    widths = {np.size(end) for end in bounds} if isinstance(bounds, (tuple, list)) else {1}
+    return (max(widths),) if max(widths) > 1 else None
 
 
 def exact_columns(model: Any) -> list[str]:
@@ -165,11 +123,6 @@ def _reads_objects(estimator: Any) -> bool:
 # --- behind it --------------------------------------------------------------------------------------------------------
 
 
-def n_records(X: Any) -> int:
-    """Number of records, without reading any."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
 def take(data: Any, indices: np.ndarray) -> Any:
     """Copy the chosen records. The indices have eight bytes: containers multiply indices, and four may wrap around."""
     return None if data is None else _safe_indexing(data, np.asarray(indices, np.intp))
@@ -182,5 +135,5 @@ def rows_of(data: Any, indices: np.ndarray) -> Any:
 
 def take_param(value: Any, indices: np.ndarray, X: Any) -> Any:
     """Take the chosen records' entries of a parameter with one entry per record; leave other parameters as they are."""
-    per_record = hasattr(value, "__len__") and not isinstance(value, (str, dict)) and len(value) == n_records(X)
+    per_record = hasattr(value, "__len__") and not isinstance(value, (str, dict)) and len(value) == number_of_records(X)
     return take(value, indices) if per_record else value

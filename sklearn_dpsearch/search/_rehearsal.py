@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._process import public_records, rehearsing
+from ..data.records import Records, number_of_records
 from ..search import private_process
 from ._private_fit import PrivateFit
-from ._records import columns_read, n_records
+from ._records import columns_read
 from ._strategy import Strategy, drawn_candidates
 from ._synthetic_records import NothingKnownError, made_up
 from ._types import Candidate
@@ -25,7 +26,7 @@ from .execution.job import Job, Split
 from .execution.randomness import Randomness
 from .execution.workers import is_leak, leak_error, task_context
 from .pickling import pickled, unpickled
-from .planning.checks import FitData, is_per_record
+from .planning.checks import is_per_record
 from .planning.plan import Plan
 from .private_process import imported, privately
 
@@ -110,7 +111,7 @@ def public_examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[A
 
 def job_in_the_open(plan: Plan, X: Any, y: Any, **given: Any) -> Job:
     """Job in which all records train and all records are scored."""
-    n = n_records(X)
+    n = number_of_records(X)
     return Job(recipe=plan.recipe, split=Split(folds=[(np.arange(n),) * 2], n_scored=[n]), X=X, y=y, **given)
 
 
@@ -141,7 +142,7 @@ NOTE = (
 CONFINED = "Candidates may write to temporary files alone (tempfile), and have no network."
 
 
-def rehearse(fit: PrivateFit, seen: FitData) -> str | None:
+def rehearse(fit: PrivateFit, seen: Records) -> str | None:
     """Train and score one candidate of each family on records made up from public facts; nothing is spent.
 
     Returns
@@ -155,11 +156,10 @@ def rehearse(fit: PrivateFit, seen: FitData) -> str | None:
         The error of an attempt, with a note, if every one of several attempts fails.
     """
     try:
-        like = seen.empty_X, seen.empty_y
-        made_X, made_y = made_up(fit.strategy.search.estimator, fit.plan.recipe.scorer, like)
+        made_X, made_y = made_up(fit.strategy.search.estimator, fit.plan.recipe.scorer, seen.headers)
     except NothingKnownError as error:
         return str(error)
-    n, params = n_records(made_X), {}
+    n, params = number_of_records(made_X), {}
     for name, value in fit.fit_params.items():
         params[name] = np.ones(n) if is_per_record(name, value) else value
     job = job_in_the_open(fit.plan, made_X, made_y, fit_params=params, public=fit.public)

@@ -19,11 +19,12 @@ from sklearn.base import clone
 
 from .._process import reseed
 from .._process.progress import SILENT, Progress
+from ..data.records import number_of_records
 from ..privacy import Guarantee, PrivacyError
 from ..privacy.mechanisms.array_sampling import RandomBytes, uniform_integers
 from ..scoring.validation import Fold, PublicValidation, all_numbers, kind_of_numbers
 from ..search import private_process
-from ._records import n_records, take, with_parameters
+from ._records import take, with_parameters
 from ._strategy import Strategy, checked_candidates
 from ._types import Candidate, Distributions, Parameters, Scorer, Seed
 from .execution.job import Job, Outcome
@@ -306,6 +307,6 @@ def count_trainings(progress: Progress, job: Job, candidates: Sequence[Candidate
 def train_winner(job: Job, candidate: Candidate, score: float, seed: Seed, **attributes: Any) -> Outcome:
     """Train the winner once, privately, on all records."""
     make = partial(unfitted_model, job, candidate, seed)
-    model = train_last(job, make, all_numbers(n_records(job.X)), seed)
+    model = train_last(job, make, all_numbers(number_of_records(job.X)), seed)
     attributes = {"best_estimator_": model, **attributes}
     return Outcome(found=model is not None, rows=[(candidate, score)], attributes=attributes)

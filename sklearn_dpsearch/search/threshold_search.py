@@ -14,11 +14,11 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._process.progress import Progress
+from ..data.records import number_of_records
 from ..privacy import Guarantee, until_above
 from ..privacy.mechanisms.exact_sampling import bernoulli
 from ..scoring.validation import all_numbers, validation_of
 from ._base import BasePrivateSearch
-from ._records import n_records
 from ._strategy import CostOfRuns, Strategy, drawn_candidates
 from ._types import Candidate, Distributions
 from .doubling import Batch, Doubling, DoublingStrategy, RoundRelease, steps_of_walk
@@ -310,7 +310,7 @@ class ThresholdStrategy(Strategy):
         candidate, model = candidates[place], run.model
         if self.search.refit is True:
             make = partial(unfitted_model, job, candidate, last)
-            model = train_last(job, make, all_numbers(n_records(job.X)), last)
+            model = train_last(job, make, all_numbers(number_of_records(job.X)), last)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
         attributes = {**shown, "best_score_std_": run.std, "found_": True}
         return Outcome(found=model is not None, rows=[(candidate, run.score)], attributes=attributes)

@@ -205,3 +205,42 @@ def test_a_grid_that_makes_a_step_learn_is_refused_before_data_is_read():
     search = DPRandomSearchCV(model, {"ordinalencoder__categories": ["auto"]}, n_iter=2)
     with pytest.raises(UnknownGuaranteeError, match="OrdinalEncoder"):
         search.fit(np.ones((20, 1)), np.arange(20) % 2)
+
+
+ODD_CELLS = [[1], {}, float("nan"), float("inf"), "x", None, np.zeros(2)]
+
+
+@pytest.mark.parametrize(
+    ("step", "rows", "odd"),
+    [
+        *((one_hot("a", "b"), [["a"], ["b"], ["a"]], [cell]) for cell in ODD_CELLS),
+        *((ordinal("a", "b"), [["a"], ["b"], ["a"]], [cell]) for cell in ODD_CELLS),
+        *((PolynomialFeatures(), [[1.0, 2.0], [3.0, 4.0], [0.5, 0.1]], [cell, 1.0]) for cell in (np.nan, np.inf)),
+        (Normalizer(), [[1.0, 2.0], [3.0, 4.0], [0.5, 0.1]], [np.nan, 1.0]),
+        (HashingVectorizer(n_features=8), ["some words", "others", "more"], 7),
+        (HashingVectorizer(n_features=8), ["some words", "others", "more"], None),
+        (FeatureHasher(n_features=8), [{"a": 1}, {"b": 2}, {"a": 3}], "text"),
+    ],
+    ids=lambda one: repr(one)[:24],
+)
+@pytest.mark.filterwarnings("error")
+def test_a_record_on_which_a_step_fails_is_blank_and_changes_no_other(step, rows, odd):
+    def read(records):
+        table = np.empty((len(records), len(records[0])) if isinstance(rows[0], list) else len(records), object)
+        for place, record in enumerate(records):
+            if isinstance(record, list):
+                for column, cell in enumerate(record):
+                    table[place, column] = cell
+            else:
+                table[place] = record
+        if isinstance(step, (PolynomialFeatures, Normalizer)):
+            table = table.astype(float)
+        found = FittedByParameters(clone(step)).fit(table).transform(table)
+        return found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+
+    expected = read(rows)
+    for place in range(4):
+        found = read([*rows[:place], odd, *rows[place:]])
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(np.delete(found, place, axis=0), expected)
+        assert np.isfinite(found).all()

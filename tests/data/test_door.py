@@ -70,7 +70,7 @@ FLOATS = [
 WHOLES = [0, 1, -1, 2**63 - 1, -(2**63), BIG, 255, 17]
 TEXTS = [
     "", " ", "a" * 5000, "\ud800", "nan", "1e400", "0", "1", "True", "é\u0301", "\x00", "2024-05-01T00:00:00+09:00",
-    "9" * 400,
+    "9" * 400, "10:30 AM", "2024-05-01 10:00 EST", "now", "today", "2024-05-01T10:00[Europe/Paris]", "20240501",
 ]  # fmt: skip
 INSTANTS = [
     datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59), datetime(1970, 1, 1), datetime(1677, 1, 1),
@@ -156,7 +156,8 @@ def seen_as(kind, dtype, in_pandas=False):
 
 
 RAGGED = (
-    *(f"ValueError: Found {name} whose entries differ in length; rows of one length are needed." for name in "Xy"),
+    "ValueError: Found y as a list of rows that differ in shape; lists must be rectangular where no width is declared. "
+    "Fill them up, or give y as an array.",
     "ValueError: Found y as a list of lists, which may differ in length; one label for each record, or an array of "
     "shape (n_samples, n_labels), is needed.",
 )
@@ -175,6 +176,8 @@ SERIES = {
     "list": ("objects", list, True),
     "tuple": ("objects", tuple, True),
     "pandas object": ("objects", lambda values: pd.Series(objects(values), dtype=object), True),
+    "index of pandas": ("objects", lambda values: pd.Index(objects(values), dtype=object), True),
+    "index of numbers": ("wholes", lambda values: pd.Index(pd.array(values, dtype="Int64")), True),
     "pandas float": ("floats", lambda values: pd.Series(values, dtype=float), False),
     "pandas Int64": ("wholes", of_pandas("Int64"), True),
     "pandas Float64": ("floats", of_pandas("Float64"), True),

@@ -36,9 +36,9 @@ def test_rows_of_different_lengths_are_refused_without_a_word_about_them():
         [[[1, 2]], [[3, 4]], [5, 6]],
         [np.zeros((2, 2)), np.zeros((2, 3))],
     ):
-        with pytest.raises(ValueError, match="X whose entries differ in length") as found:
+        with pytest.raises(ValueError, match="lists must be rectangular") as error:
             numbers_in(rows, "X")
-        assert found.value.__context__ is None
+        assert error.value.__context__ is None
 
 
 @pytest.mark.parametrize("cell", [[0.3], [], [[1]], np.zeros(2), (1, 2)])
@@ -46,8 +46,10 @@ def test_a_list_in_place_of_a_value_is_missing_and_a_list_among_labels_no_class(
     rows = [[1.0, BIG + 1], [2.0, 3], [4.0, 5]]
     for place in range(3):
         given = [[cell, 7] if place == row else values for row, values in enumerate(rows)]
-        found = objects_in(given, "X")
-        assert found.tolist() == [[None, 7] if place == row else values for row, values in enumerate(rows)]
+        with pytest.raises(ValueError, match="lists must be rectangular"):
+            objects_in(given, "X")
+        expected = [[None, 7] if place == row else values for row, values in enumerate(rows)]
+        assert objects_in(given, "X", (2,)).tolist() == expected
     assert labels_in([0, 1, 0, cell], [0, 1])[:3].tolist() == [0, 1, 0]
     with pytest.raises(ValueError, match="list of lists"):
         labels_in([0, 1, 0, cell], None)
@@ -57,8 +59,35 @@ def test_rows_that_are_arrays_are_read_each_in_its_own_type():
     rows = [np.array([BIG + 1, 1]), np.array([0.5, 2.0]), np.array([True, False]), np.array([7, 8], np.uint8)]
     assert numbers_in(rows, "X").tolist() == [[BIG, 1], [0.5, 2], [1, 0], [7, 8]]
     assert numbers_in([*rows, ["2", None]], "X")[0].tolist() == [BIG, 1]
-    with pytest.raises(ValueError, match="differ in length"):
+    with pytest.raises(ValueError, match="lists must be rectangular"):
         numbers_in([*rows, np.zeros(3)], "X")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        [1.0],
+        [1.0, 2.0, 3.0],
+        [[1.0, 2.0]],
+        7,
+        None,
+        np.zeros(3),
+        np.zeros((2, 1)),
+        np.zeros((1,) * 6),
+        np.float32(3),
+        np.ma.masked_array([1.0, 2.0], [True, False]),
+        np.array([1.0, 2.0], np.float32),
+        np.array(["a", "b"]),
+    ],
+    ids=lambda odd: f"{type(odd).__name__} {np.shape(odd)}",
+)
+def test_a_row_that_does_not_fit_the_declared_shape_is_missing_and_changes_no_other(odd):
+    rows = [np.array([0.1, BIG + 1]), [0.2, 3], np.array([4, 5])]
+    for place in range(4):
+        given = [*rows[:place], odd, *rows[place:]]
+        for read in (numbers_in, objects_in):
+            expected = read(rows, "X", (2,)).tolist()
+            assert np.delete(read(given, "X", (2,)), place, axis=0).tolist() == expected
 
 
 @pytest.mark.parametrize(

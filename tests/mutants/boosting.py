@@ -34,8 +34,8 @@ MUTANTS = {
     "a public start that is not followed": Mutant(
         mistake="A model predicts from the whole public model, and was trained from a part of it.",
         file="boosting/base.py",
-        old="return found if fitting else outputs_on_line(self.init_weights_[0], found, self.init_weights_[1])",
-        new="return found",
+        old="return outputs if fitting else outputs_on_line(self.init_weights_[0], outputs, self.init_weights_[1])",
+        new="return outputs",
         tests=("boosting/test_public_start.py::test_predictions_are_the_outputs_of_training",),
     ),
     "cells from the records": Mutant(

@@ -54,6 +54,13 @@ MUTANTS = {
         new="    return max((one.guarantee for one in entries), key=lambda one: one.epsilon_at(1e-6))\n",
         tests=(SEARCHES, LEDGER),
     ),
+    "single models for nothing": Mutant(
+        mistake="Only searches are entered: a model that is fitted alone in a block leaves the budget as it was.",
+        file="ledger/fits.py",
+        old="    if ledger is not None:\n        ledger._spend_fit",
+        new="    if ledger is None:\n        ledger._spend_fit",
+        tests=("ledger/test_single_fits.py",),
+    ),
     "runs in the ledger": Mutant(
         mistake="Searches inside of a search are entered one by one: their number tells K.",
         file="ledger/ledger_context.py",

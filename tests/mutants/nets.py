@@ -196,8 +196,8 @@ MUTANTS = {
     "seed of the noise in the release": Mutant(
         mistake="A pickled net tells the seed of its noise.",
         file="nets/estimators/base.py",
-        old='        return {**found, "noise_seed": None} if "privacy_spent_" in found else found\n',
-        new="        return found\n",
+        old='        return {**state, "noise_seed": None} if "privacy_spent_" in state else state_in_block(state)\n',
+        new="        return state\n",
         tests=("nets/test_checkpoints.py::test_the_seed_of_the_noise_stays_behind",),
     ),
     "operations across the records": Mutant(
@@ -242,17 +242,38 @@ MUTANTS = {
         new="        if False:\n",
         tests=("search/test_checkpoint.py::test_a_checkpoint_inside_of_a_search_is_refused",),
     ),
+    "blank rows of the last record": Mutant(
+        mistake="A row without a record holds the last record, of which a token may stop the fit.",
+        file="nets/records.py",
+        old="    taken.index_fill_(0, torch.nonzero(flat >= n).view(-1), 0)\n",
+        new="",
+        tests=("nets/test_no_record_stops_a_fit.py::test_a_row_without_a_record_holds_zeros",),
+    ),
+    "a word that no table knows": Mutant(
+        mistake="A token that an embedding has no row for is read as token 0: its record is trained on.",
+        file="nets/engines/base.py",
+        old="    return outputs.masked_fill(unknown.unsqueeze(-1), torch.nan)\n",
+        new="    return outputs\n",
+        tests=("nets/test_no_record_stops_a_fit.py::test_a_record_that_cannot_be_computed_is_blank",),
+    ),
+    "a failure that moves the others": Mutant(
+        mistake="After a record has failed the others draw other random numbers than they would have drawn without it.",
+        file="nets/engines/base.py",
+        old="            restore_generators(self.device, state)\n",
+        new="",
+        tests=("nets/test_no_record_stops_a_fit.py::test_the_others_draw_what_they_would_draw_without_the_failure",),
+    ),
     "augmentation that the user seeded": Mutant(
         mistake="What a dataset draws for a record follows from the order of reading, and a public seed.",
         file="nets/records.py",
-        old="                _seed_global_generators(words)\n",
+        old="                _seed_global_generators(words, self.device)\n",
         new="",
         tests=("nets/estimators/test_input_records.py",),
     ),
     "masks that a dataset seeds": Mutant(
         mistake="A dataset that calls manual_seed in each reading chooses the masks of dropout, too.",
         file="nets/records.py",
-        old="        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):\n",
+        old='        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):\n',
         new="        with contextlib.nullcontext():\n",
         tests=(
             "nets/estimators/test_input_records.py::test_a_dataset_that_seeds_generators_does_not_choose_the_masks_of_dropout",

@@ -37,9 +37,9 @@ MUTANTS = {
     ),
     "a door for whatever looks like an array": Mutant(
         mistake="Any object with __array__ is read as an array: what it gives for one record may depend on others.",
-        file="search/_records.py",
-        old="    if library is None and not (issparse(X) or is_data_set(X)):\n",
-        new="    if library is None and not hasattr(X, '__array__') and not (issparse(X) or is_data_set(X)):\n",
+        file="data/records.py",
+        old="    if library is None:\n        raise TypeError",
+        new="    if library is None:\n        return np.asarray(X)\n    if library is None:\n        raise TypeError",
         tests=("search/test_large_data.py::test_what_only_looks_like_an_array_is_refused_before_anything_is_spent",),
     ),
     "one entry asked for its length": Mutant(
@@ -266,14 +266,14 @@ MUTANTS = {
     "an empty table that is paid for": Mutant(
         mistake="A fit on a table without records spends, and ends in an error.",
         file="search/_base.py",
-        old="        if n == 0:\n",
+        old="        if seen.n == 0:\n",
         new="        if False:\n",
         tests=("search/test_every_search.py::test_an_empty_table_costs_nothing",),
     ),
     # --- before anything is spent ---------------------------------------------------------------------------------
     "rehearsed on private records": Mutant(
         mistake="A rehearsal, whose errors are shown in full, is given the records and not only their public facts.",
-        file="search/planning/checks.py",
+        file="data/records.py",
         old="    return values[:0] if plain else None",
         new="    return values",
         tests=("search/test_rehearsal.py::test_only_names_shapes_and_types_are_read",),
@@ -592,7 +592,7 @@ MUTANTS = {
     ),
     "partitions in any order": Mutant(
         mistake="A search over partitions does not see that their rows came in another order: members train twice.",
-        file="search/_partitions.py",
+        file="data/partitions.py",
         old="rows_of_frame(frame, rows) if _digest(frame) == digest else None",
         new="rows_of_frame(frame, rows)",
         tests=("search/test_partitions.py::test_rows_in_another_order_at_each_computation_are_no_rest_of_a_subset",),
@@ -822,8 +822,8 @@ MUTANTS = {
     ),
     "private records as public ones": Mutant(
         mistake="fit(X, y, X_public=X): candidates are scored on private records without noise.",
-        file="search/planning/checks.py",
-        old="    if public is private:\n        return True\n",
+        file="data/memory.py",
+        old="    if one is other:\n        return True\n",
         new="    return False\n",
         tests=("search/test_first_look.py::test_public_data_that_is_none",),
     ),

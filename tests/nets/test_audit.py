@@ -19,7 +19,7 @@ from sklearn_dpsearch.audit import lower_bound
 from sklearn_dpsearch.nets import stacked_training as stack
 from sklearn_dpsearch.nets.engines import linear
 from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.records import Records
+from sklearn_dpsearch.nets.records import TrainingData
 from sklearn_dpsearch.nets.sampling import PoissonBatches
 from sklearn_dpsearch.nets.stacked_training import Stack
 from sklearn_dpsearch.nets.training import train_together
@@ -59,7 +59,7 @@ def released(present, make=plain, runs=RUNS):
     given = {"criterion": nn.MSELoss(reduction="sum"), "optimizer": UpdateRule.sgd(lr=1.0), "sample_rate": RATE}
     given |= {"steps": STEPS, "noise_multiplier": NOISE, "max_grad_norm": 0.5, "expected_batch_size": 2.8}
     tasks = [training(zeros(make()), **given, seed=np.random.SeedSequence([present, i])) for i in range(runs)]
-    records = Records.of(inputs, targets, CPU)
+    records = TrainingData.of(inputs, targets, CPU)
     if make is plain:
         assert all(train_together(tasks, records, max_physical_batch=10**6))
     else:  # without the checks that each net of a user's own goes through first: they take most of the time

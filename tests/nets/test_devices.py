@@ -9,7 +9,7 @@ from torch.utils._pytree import tree_leaves
 
 from sklearn_dpsearch.nets import randomness
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
-from sklearn_dpsearch.nets.records import Records
+from sklearn_dpsearch.nets.records import TrainingData
 from sklearn_dpsearch.nets.stacked_training import Stack
 from sklearn_dpsearch.nets.torch_settings import checked_device
 
@@ -48,7 +48,7 @@ def optimizers():
 
 
 def stack(make, engine, optimizer, number):
-    records = Records.of(torch.randn(60, 5), torch.randint(0, 3, (60,)), ELSEWHERE)
+    records = TrainingData.of(torch.randn(60, 5), torch.randint(0, 3, (60,)), ELSEWHERE)
     tasks = [
         training(
             make().to(ELSEWHERE), optimizer=optimizer, seed=i, steps=4 + i, sample_rate=0.2 + 0.1 * i,

@@ -12,7 +12,7 @@ from torch import nn
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier
 from sklearn_dpsearch.nets.randomness import Secrets, fill_normals
-from sklearn_dpsearch.nets.records import Records
+from sklearn_dpsearch.nets.records import TrainingData
 from sklearn_dpsearch.nets.training import train, train_together
 
 from .toys import Residual, flat, mlp, rule, seeded, table, training
@@ -44,7 +44,9 @@ def test_without_noise_the_device_makes_no_difference(make, optimizer):
     for device in ("cpu", CUDA):
         net = seeded(make).to(device)
         changed = {} if optimizer is None else {"optimizer": rule(optimizer, lr=0.01)}
-        train(training(net, steps=15, **changed), Records.of(*table(), torch.device(device)), max_physical_batch=50)
+        train(
+            training(net, steps=15, **changed), TrainingData.of(*table(), torch.device(device)), max_physical_batch=50
+        )
         found.append(flat(net).cpu())
     torch.testing.assert_close(*found, rtol=0, atol=1e-4)
 
@@ -61,15 +63,15 @@ def test_nets_trained_together_there_are_the_nets_trained_alone_here():
 
     here, there = tasks("cpu"), tasks(CUDA)
     for one in here:
-        train(one, Records.of(*table(), torch.device("cpu")), max_physical_batch=1000)
-    assert all(train_together(there, Records.of(*table(), CUDA), max_physical_batch=1000))
+        train(one, TrainingData.of(*table(), torch.device("cpu")), max_physical_batch=1000)
+    assert all(train_together(there, TrainingData.of(*table(), CUDA), max_physical_batch=1000))
     for one, other in zip(here, there):
         torch.testing.assert_close(flat(other.module).cpu(), flat(one.module), rtol=0, atol=1e-4)
     noisy = tasks(CUDA, 1.0)
-    assert all(train_together(noisy, Records.of(*table(), CUDA), max_physical_batch=1000))
+    assert all(train_together(noisy, TrainingData.of(*table(), CUDA), max_physical_batch=1000))
     again = tasks(CUDA, 1.0)
     for one, other in zip(noisy, again):
-        train(other, Records.of(*table(), CUDA), max_physical_batch=1000)
+        train(other, TrainingData.of(*table(), CUDA), max_physical_batch=1000)
         torch.testing.assert_close(flat(other.module), flat(one.module), rtol=0, atol=1e-4)
 
 
@@ -115,6 +117,6 @@ def test_gradients_of_opacus_give_the_parameters_of_the_cpu():
     found = []
     for device in (torch.device("cpu"), CUDA):
         module = seeded(mlp).to(device)
-        train(training(module, engine="opacus"), Records.of(*table(), device), max_physical_batch=10_000)
+        train(training(module, engine="opacus"), TrainingData.of(*table(), device), max_physical_batch=10_000)
         found.append(flat(module).cpu())
     torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)

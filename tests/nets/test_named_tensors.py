@@ -11,7 +11,7 @@ from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.per_sample import VmapEngine
 from sklearn_dpsearch.nets.named_tensors import ByName, input_names
-from sklearn_dpsearch.nets.records import Records
+from sklearn_dpsearch.nets.records import TrainingData
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 from .toys import CPU, Both, seeded
@@ -123,13 +123,13 @@ def clipped_sums_of(engine, module, rows, answers, norm=1.0):
     trained, frozen = (engine.layout.read([module], CPU, flag) for flag in (True, False))
     sums = torch.zeros_like(trained, dtype=torch.float64)
     engine.bind(trained, frozen, sums)
-    everything = Records.of(rows, answers, CPU).take(torch.arange(len(answers)).unsqueeze(0))
+    everything = TrainingData.of(rows, answers, CPU).take(torch.arange(len(answers)).unsqueeze(0))
     engine.add_clipped(*everything, torch.full((1, len(answers)), norm))
     return sums
 
 
 def test_places_without_a_record_have_rows_in_every_part():
-    kept = Records.of(inputs(4), labels(4), CPU)
+    kept = TrainingData.of(inputs(4), labels(4), CPU)
     assert len(kept) == 4
     rows, answers = kept.take(torch.tensor([[0, 4], [4, 4]]))
     assert (rows["values"].shape, rows["words"].shape, answers.shape) == ((2, 2, 4), (2, 2, 3), (2, 2))

@@ -13,7 +13,7 @@ from sklearn_dpsearch.nets.engines import engine_choice, graph
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.randomness import global_torch_seed
-from sklearn_dpsearch.nets.records import Records
+from sklearn_dpsearch.nets.records import TrainingData
 from sklearn_dpsearch.nets.stacked_training import TrainingTask
 from sklearn_dpsearch.nets.training import train
 
@@ -31,7 +31,7 @@ def table(n=60, features=5, classes=3, seed=0):
 
 def records(n=60, features=5, classes=3, seed=0):
     """The same on the device, ready for training."""
-    return Records.of(*table(n, features, classes, seed), CPU)
+    return TrainingData.of(*table(n, features, classes, seed), CPU)
 
 
 def mlp(features=5, width=7, classes=3, seed=0, activation=nn.ReLU, bias=True):

@@ -39,7 +39,7 @@ def refused(search, match, error=ValueError, X=X, y=y, **kwargs):
         (np.zeros((0, 2)), ValueError, "X_public with 0 records"),
         ("records.csv", TypeError, "X_public of type str"),
         (5, TypeError, "X_public of type int"),
-        (iter([[0.0, 0.0]]), TypeError, "an array, a data frame or a list"),
+        (iter([[0.0, 0.0]]), TypeError, "X_public of type list_iterator; an array"),
         (X, PrivacyError, "shares its memory.*not public"),
         (X[10:20], PrivacyError, "shares its memory"),
         (X[::-1], PrivacyError, "shares its memory"),
@@ -178,5 +178,5 @@ WORDS, ROWS = ["some words", "others"], [["a"], ["b"]]
 )
 def test_a_list_for_a_step_that_reads_text_or_tables_keeps_its_entries(step, X, dtype):
     seen = seen_of(make_pipeline(step, LogisticRegression()), X, [0, 1])
-    assert seen.X.dtype == seen.empty_X.dtype == dtype
+    assert seen.X.dtype == seen.headers[0].dtype == dtype
     assert dtype is float or seen.X.tolist() == X

@@ -6,7 +6,7 @@ import copy
 import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -73,6 +73,15 @@ class SingleNetEngine(Engine):
     #: Most records in a chunk.
     most: int
 
+    def __init__(
+        self, module: nn.Module, criterion: nn.Module, device: torch.device, template: nn.Module | None = None
+    ) -> None:
+        super().__init__(module, criterion, device, template)
+        for layer in self.template.modules():
+            if type(layer) is nn.Embedding:
+                layer.register_forward_pre_hook(_set_unknown_tokens_apart)
+                layer.register_forward_hook(_make_unknown_tokens_nan)
+
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
         if len(trained) != 1:
             raise TrainingError(f"Expected one net at a time, got {len(trained)}.")
@@ -84,16 +93,111 @@ class SingleNetEngine(Engine):
     def add_clipped(self, inputs: Inputs, targets: torch.Tensor, bounds: torch.Tensor) -> None:
         for start in range(0, targets.shape[1], self.most):
             part = slice(start, start + self.most)
-            gradients = self.per_sample_gradients(map_tensors(operator.itemgetter((0, part)), inputs), targets[0, part])
-            found = norms_from_squares(torch.stack([one.squares() for one in gradients.values()]))
-            finite = finite_mask(found)
-            factors = clip_factors(found, bounds[0, part], finite)
+            rows = map_tensors(operator.itemgetter((0, part)), inputs)
+            gradients, blank = self._gradients_or_blanks(rows, targets[0, part])
+            norms = norms_from_squares(torch.stack([one.squares() for one in gradients.values()]))
+            finite = finite_mask(norms)
+            factors = clip_factors(norms, bounds[0, part], finite)
+            if blank is not None:
+                factors = factors * ~blank
             for name, one in gradients.items():
                 one.add(self._sums[name], factors, finite, self.piece)
+
+    def _gradients_or_blanks(
+        self, inputs: Inputs, targets: torch.Tensor
+    ) -> tuple[dict[str, PerSampleGradients], torch.Tensor | None]:
+        """Gradients of records, and a mask of those on which the computation fails; None if there are none.
+
+        In their places are zeros then, in a call of the same shape with the same random draws: what is computed for
+        the others does not change by a bit.
+        """
+        state = generator_states(self.device)
+
+        def attempt(blank: torch.Tensor) -> dict[str, PerSampleGradients]:
+            restore_generators(self.device, state)
+            rows = map_tensors(lambda part: with_blank_rows(part, blank), inputs)
+            return self.per_sample_gradients(rows, with_blank_rows(targets, blank))
+
+        def fails(blank: torch.Tensor) -> bool:
+            try:
+                attempt(blank)
+            except Exception:
+                self.recover()
+                return True
+            return False
+
+        try:
+            return self.per_sample_gradients(inputs, targets), None
+        except Exception:  # an error would tell of the record, unless blank ones make it too
+            self.recover()
+        every = torch.ones(len(targets), dtype=torch.bool, device=self.device)
+        blank = every if fails(every) else failing_records(fails, len(targets), self.device)
+        return attempt(blank), blank
+
+    def recover(self) -> None:
+        """Forget what a computation that failed has left behind."""
+        return
 
     @abstractmethod
     def per_sample_gradients(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, PerSampleGradients]:
         """Gradient of each record in each trained parameter, by name."""
+
+
+def _set_unknown_tokens_apart(layer: nn.Module, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """Hook before an embedding: tokens that it has no row for become 0, and are noted."""
+    tokens = args[0]
+    unknown = (tokens < 0) | (tokens >= layer.num_embeddings)
+    vars(layer)["unknown_tokens"] = unknown
+    return (tokens.masked_fill(unknown, 0),)
+
+
+def _make_unknown_tokens_nan(layer: nn.Module, args: object, outputs: torch.Tensor) -> torch.Tensor:
+    """Hook behind an embedding: unknown tokens are no numbers, so that the gradient of their record is dropped."""
+    unknown: torch.Tensor = vars(layer).pop("unknown_tokens")
+    return outputs.masked_fill(unknown.unsqueeze(-1), torch.nan)
+
+
+def failing_records(fails: Callable[[torch.Tensor], bool], n: int, device: torch.device) -> torch.Tensor:
+    """Mask of the records on which a computation fails, shape (n,).
+
+    Parameters
+    ----------
+    fails : callable
+        Mask of blank records ↦ whether the computation fails on the others.
+    n : int
+    device : device
+    """
+    blank = torch.zeros(n, dtype=torch.bool, device=device)
+    halves = [slice(0, n)]
+    while halves:
+        part = halves.pop()
+        others = torch.ones_like(blank)
+        others[part] = False
+        if not fails(others):
+            continue
+        if part.stop - part.start == 1:
+            blank[part] = True
+        else:
+            middle = (part.start + part.stop) // 2
+            halves += [slice(part.start, middle), slice(middle, part.stop)]
+    return blank
+
+
+def with_blank_rows(values: torch.Tensor, blank: torch.Tensor) -> torch.Tensor:
+    """Tensor with zeros in the rows of blank records."""
+    return torch.where(blank.view(-1, *(1,) * (values.dim() - 1)), torch.zeros_like(values), values)
+
+
+def generator_states(device: torch.device) -> list[torch.Tensor]:
+    """States of PyTorch's generators that a computation draws from."""
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+
+
+def restore_generators(device: torch.device, states: Sequence[torch.Tensor]) -> None:
+    """Put the states of PyTorch's generators back."""
+    torch.set_rng_state(states[0])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(states[1], device)
 
 
 def records_per_chunk(bytes_at_once: int, numbers: int, most: int) -> int:

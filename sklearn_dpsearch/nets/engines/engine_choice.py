@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import traceback
 from collections.abc import Callable, Hashable
@@ -19,7 +20,7 @@ from torch import nn
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ..engines import linear, losses, operations
 from ..named_tensors import Inputs, list_tensors, map_tensors, net_name
-from ..randomness import global_torch_seed
+from ..randomness import CPU, global_torch_seed
 from .base import Engine
 from .graph import Traced, trace_module
 from .layered import LayeredEngine
@@ -101,7 +102,7 @@ def choose_engine(module: nn.Module, criterion: nn.Module, inputs: Inputs, targe
 def _checked_graph(module: nn.Module, rows: Inputs, outputs: torch.Tensor | None) -> tuple[Traced | None, str]:
     """Graph of a module that computes what it does, or why there is none."""
     try:
-        with global_torch_seed(0):
+        with seeded_for(module):
             traced = trace_module(module, rows)
     except NotPerRecord as error:
         return None, str(error)
@@ -111,10 +112,16 @@ def _checked_graph(module: nn.Module, rows: Inputs, outputs: torch.Tensor | None
     return traced, "the loss is not one that is known"
 
 
+def seeded_for(module: nn.Module, seed: int = 0) -> contextlib.AbstractContextManager[None]:
+    """Context with a public seed for all that a module draws, on its device."""
+    device = next((parameter.device for parameter in module.parameters()), CPU)
+    return global_torch_seed(seed, device)
+
+
 def outputs_on_made_up(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
     """Outputs of a module on made-up records; None if it refuses them."""
     try:
-        with torch.no_grad(), global_torch_seed(0):
+        with torch.no_grad(), seeded_for(module):
             outputs = module(rows)
     except Exception:  # where an output is needed, the third way raises the explaining error
         return None
@@ -154,7 +161,7 @@ def _graph_agrees_with_module(traced: Traced, module: nn.Module, rows: Inputs) -
 
 def _outputs_and_gradients(module: nn.Module, rows: Inputs) -> dict[str, torch.Tensor]:
     """Outputs of a module, and gradients of their weighted sum by parameter."""
-    with global_torch_seed(0):
+    with seeded_for(module):
         outputs = module(rows)
     found = {"": outputs.detach()}
     trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
@@ -174,7 +181,7 @@ def _check_vmap_on_made_up(
     trained, frozen = (engine.layout.read([module], device, flag) for flag in (True, False))
     engine.bind(trained, frozen, torch.zeros_like(trained, dtype=torch.float64))
     try:
-        with global_torch_seed(0):
+        with seeded_for(module):
             engine.per_sample_gradients(map_tensors(lambda values: values[:1], rows), targets[:1])
     except Exception as error:
         raise _refusal(reason, module, criterion, error) from None
@@ -277,14 +284,14 @@ def check_batch_is_sum_of_records(module: nn.Module, criterion: nn.Module, rows:
             layer.p = 0.0
 
     def loss_of(part: slice, seed: int) -> torch.Tensor:
-        with torch.no_grad(), global_torch_seed(seed):
+        with torch.no_grad(), seeded_for(probed, seed):
             return loss(probed(map_tensors(lambda values: values[part], rows)), targets[part]).double().sum()
 
     every, ordinary = slice(None), slice(0, -1)
     try:
         if len({loss_of(every, seed).item() for seed in (0, 1, 1)}) > 1:
             return
-        with torch.no_grad(), global_torch_seed(0):
+        with torch.no_grad(), seeded_for(probed):
             equal = probed(map_tensors(lambda values: values[torch.zeros(ROWS, dtype=torch.long)], rows))
         # Numbers may be drawn by place, from another generator.
         if not torch.allclose(equal, equal[:1].expand_as(equal), rtol=TOLERANCE, atol=1e-6, equal_nan=True):

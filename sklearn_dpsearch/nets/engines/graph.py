@@ -29,7 +29,7 @@ class Traced:
 
     Parameters
     ----------
-    runnable : GraphModule
+    runnable : QuietGraph
         Equivalent of the module, with parameters of the same names.
     linear : bool
         Whether all parameters lie in linear layers, each used once on one vector per record.
@@ -43,12 +43,21 @@ class Traced:
         Equal for modules that differ only in their parameters.
     """
 
-    runnable: fx.GraphModule
+    runnable: QuietGraph
     linear: bool
     layered: bool
     numbers: int
     random: bool
     signature: tuple[Any, ...]
+
+
+class QuietGraph(fx.GraphModule):
+    """Graph that is called as any module: torch.fx would print the code at which a record raises an error."""
+
+    def recompile(self) -> Any:
+        code = super().recompile()
+        type(self).__call__ = nn.Module.__call__  # each graph has a class of its own
+        return code
 
 
 def trace_module(module: nn.Module, rows: Inputs) -> Traced:
@@ -76,7 +85,7 @@ def trace_module(module: nn.Module, rows: Inputs) -> Traced:
     for node in graph.nodes:
         if node.op == "call_method" and node.target == "view":
             node.target = "reshape"
-    runnable = fx.GraphModule(copied, graph)
+    runnable = QuietGraph(copied, graph)
     checker = _OperationChecker(runnable)
     with torch.no_grad():
         checker.run(rows)

@@ -7,6 +7,7 @@ replaced by their kinds, and raises ``NotPerRecord``; most rules return nothing,
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -179,6 +180,32 @@ def elementwise(*args: object, inplace: object = False, **kwargs: object) -> Tur
     return None
 
 
+def out_of_place(function: Callable[..., Any], rule: OperationRule) -> OperationRule:
+    """Rule for a function of PyTorch that is not called in place, also not by position."""
+    try:
+        place = list(inspect.signature(function).parameters).index("inplace")
+    except ValueError:  # no such argument, or no signature
+        return rule
+
+    def checked(*args: object, **kwargs: object) -> Any:
+        needs(args[place : place + 1] in ((), (False,)), "an operation in place")
+        return rule(*args[:place], **kwargs)
+
+    return checked
+
+
+def quotient(dividend: object, divisor: object, **kwargs: object) -> None:
+    """Rule of quotients and remainders: whole numbers are divided by constants alone, as by 0 they raise."""
+    real = any(isinstance(value, Rows) and not value.whole for value in (dividend, divisor))
+    needs(real or (type(divisor) is int and divisor != 0), "whole numbers divided by what may be 0")
+    elementwise(dividend, divisor, **kwargs)
+
+
+def division(dividend: object, divisor: object, *, rounding_mode: object = None) -> None:
+    """Rule of ``torch.div``: rounded, it is a quotient."""
+    (elementwise if rounding_mode is None else quotient)(dividend, divisor)
+
+
 def where(condition: object, *choices: object) -> None:
     """Rule of ``torch.where``: a choice between two given cases.
 
@@ -223,13 +250,6 @@ def zeros(*sizes: object, **kwargs: object) -> Turned | None:
 def flip(value: object, *dims: object) -> None:
     """Rule of ``torch.flip``: dimensions as numbers or as a list."""
     require_inner_dims(listed_arguments(dims), require_rows(value).rank)
-
-
-def gather(value: object, dim: object, index: object) -> None:
-    """Rule of ``torch.gather``: entries picked by indices of the same record."""
-    found = require_rows(value)
-    require_inner_dim(dim, found.rank)
-    needs(require_rows(index).rank == found.rank, "indices of another rank")
 
 
 def max_or_min(value: object, *args: object, **kwargs: object) -> None:

@@ -18,19 +18,19 @@ from ..engines import operation_rules as rules
 from .operation_rules import PLAIN, OperationRule, rule_along_dims, rule_for_images
 
 _ELEMENTWISE = """
-abs add addcdiv addcmul alpha_dropout asin asinh acos acosh atan atan2 atanh bernoulli bitwise_and bitwise_not
+abs add addcdiv addcmul alpha_dropout asin asinh acos acosh atan atan2 atanh bitwise_and bitwise_not
 bitwise_or ceil celu clamp clamp_max clamp_min clip clone contiguous cos cosh detach div double dropout elu eq erf
-erfc exp expm1 float floor floor_divide fmod frac full_like ge gelu gt hardshrink hardsigmoid hardswish hardtanh
+erfc exp expm1 float floor frac full_like ge gelu gt hardshrink hardsigmoid hardswish hardtanh
 heaviside hypot isfinite isinf isnan le leaky_relu lerp log log10 log1p log2 logaddexp logical_and logical_not
 logical_or logical_xor logit logsigmoid long lt masked_fill maximum minimum mish mul multiply nan_to_num ne neg
-negative ones_like polar pow rand_like randn_like reciprocal relu relu6 remainder round rrelu rsqrt rsub selu sigmoid
+negative ones_like polar pow rand_like randn_like reciprocal relu relu6 round rsqrt rsub selu sigmoid
 sign silu sin sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold to
 true_divide trunc type_as where zeros_like
 """
 #: Operations that draw random numbers: nets with one of them are trained alone.
 RANDOM = {
     *("alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "feature_dropout"),
-    *("bernoulli", "gumbel_softmax", "rand", "rand_like", "randn", "randn_like", "rrelu"),
+    *("gumbel_softmax", "rand", "rand_like", "randn", "randn_like"),
 }
 _ALONG: dict[str, OperationRule] = {
     **dict.fromkeys(
@@ -61,7 +61,6 @@ _SHAPES: dict[str, OperationRule] = {
     "einsum": rules.einsum,
     "expand": rules.expand,
     "flatten": rules.flatten,
-    "gather": rules.gather,
     "bmm": rules.matmul,
     "matmul": rules.matmul,
     "max": rules.max_or_min,
@@ -92,9 +91,11 @@ _NAMED: dict[str, OperationRule] = {
     **dict.fromkeys(_ELEMENTWISE.split(), rules.elementwise),
     **_ALONG,
     **_SHAPES,
+    **dict.fromkeys(("floor_divide", "fmod", "remainder"), rules.quotient),
+    "div": rules.division,
     "where": rules.where,
 }
-_OPERATORS = "add and_ eq floordiv ge gt invert le lt mod mul ne neg or_ pow sub truediv xor"
+_OPERATORS = "add and_ eq ge gt invert le lt mul ne neg or_ pow sub truediv xor"
 
 #: Functions ↦ rule.
 FUNCTIONS: dict[Any, OperationRule] = {
@@ -103,8 +104,14 @@ FUNCTIONS: dict[Any, OperationRule] = {
         for name, rule in {**_FUNCTIONAL, **_NAMED}.items()
         if callable(getattr(torch, name, None))
     },
-    **{getattr(F, name): rule for name, rule in {**_NAMED, **_FUNCTIONAL}.items() if hasattr(F, name)},
+    **{
+        getattr(F, name): rules.out_of_place(getattr(F, name), rule)
+        for name, rule in {**_NAMED, **_FUNCTIONAL}.items()
+        if hasattr(F, name)
+    },
     **{getattr(operator, name): rules.elementwise for name in _OPERATORS.split()},
+    operator.floordiv: rules.quotient,
+    operator.mod: rules.quotient,
     operator.getitem: rules.getitem,
     operator.matmul: rules.matmul,
     getattr: rules.attribute,
@@ -123,7 +130,7 @@ NUMBERS = {getattr(operator, name) for name in ("add", "floordiv", "mod", "mul",
 
 _ANY_SHAPE = """
 AlphaDropout CELU Dropout ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh Identity LeakyReLU LogSigmoid Mish ReLU
-ReLU6 RReLU SELU SiLU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink Threshold
+ReLU6 SELU SiLU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink Threshold
 """
 #: Layers with one, two and three dimensions besides records and channels.
 _SPATIAL = """

@@ -116,6 +116,7 @@ class OpacusEngine(SingleNetEngine):
         from opacus.validators import ModuleValidator
 
         super().__init__(module, criterion, device)
+        _refuse_padding(self.template)
         if errors := ModuleValidator.validate(self.template, strict=False):
             raise LeakingEstimatorError(
                 f"Found {net_name(module)}, which Opacus refuses: {'; '.join(map(str, errors))}. Use layers that it "
@@ -123,6 +124,12 @@ class OpacusEngine(SingleNetEngine):
             )
         self._running = GradSampleModule(self.template, batch_first=True, loss_reduction="sum")
         self._parameters = {name: p for name, p in self.template.named_parameters() if p.requires_grad}
+        layers = dict(self.template.named_modules())
+        self._paddings = {
+            f"{name}.weight": layer.padding_idx
+            for name, layer in layers.items()
+            if type(layer) is nn.Embedding and layer.padding_idx is not None
+        }
         self.most = records_per_chunk(MEMORY_OF_OPACUS.get(device.type, MEMORY_ELSEWHERE), self.layout.trained, MOST)
 
     def per_sample_gradients(self, inputs: Inputs, targets: torch.Tensor) -> dict[str, PerSampleGradients]:
@@ -131,8 +138,29 @@ class OpacusEngine(SingleNetEngine):
         found = {name: p.grad_sample for name, p in self._parameters.items()}
         for parameter in self._parameters.values():
             parameter.grad = parameter.grad_sample = None
+        for name, place in self._paddings.items():
+            if name in found:
+                found[name][:, place] = 0.0  # PyTorch's embeddings have no gradient there
         n = len(targets)
         missing = [name for name, one in found.items() if not isinstance(one, torch.Tensor) or len(one) != n]
         if missing:
             raise TrainingError(f"Opacus found no gradient of each record for {missing}; freeze them, or use them.")
         return {name: DenseGradients(one.detach()) for name, one in found.items()}
+
+    def recover(self) -> None:
+        for layer in self.template.modules():
+            vars(layer).pop("activations", None)
+        for parameter in self._parameters.values():
+            parameter.grad = parameter.grad_sample = None
+            parameter._forward_counter = 0
+
+
+def _refuse_padding(module: nn.Module) -> None:
+    """Raise for convolutions whose padding Opacus's gradients do not follow."""
+    modes = {getattr(layer, "padding_mode", "zeros") for layer in module.modules()} - {"zeros"}
+    if modes:
+        raise LeakingEstimatorError(
+            f"Found padding_mode={modes.pop()!r} in {net_name(module)}, for which Opacus's gradients are those of "
+            "zeros: clipped gradients would be of another function. Pad before the convolution (a layer such as "
+            "torch.nn.CircularPad2d), or leave out engine='opacus'."
+        )

@@ -20,6 +20,7 @@ from ..._process import contained, in_fixed_words, speaking, steps_now
 from ..._site import linked
 from ...data.rows import ChosenRows
 from ...errors import check_arguments_of
+from ...ledger.fits import enter_fit, state_in_block
 from ...privacy import Guarantee, compose
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
@@ -29,7 +30,7 @@ from ..estimators import cost, step_size
 from ..fingerprint import words_of_training
 from ..optimizers import Memory, Table, UpdateRule, memory_on_cpu
 from ..randomness import Seed, seed_of_training, seed_sequence
-from ..records import Records
+from ..records import TrainingData
 from ..stacked_training import TrainingTask
 from ..torch_settings import checked_device
 from ..training import train, train_together
@@ -285,7 +286,7 @@ class DPSGDEstimator(BaseEstimator):
         """Return whether the optimizer is SGD, which moves by the gradient itself."""
 
     @abstractmethod
-    def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
+    def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> TrainingData:
         """Check the records, initialise the module, and return records for training."""
 
     def _module_in_training(self) -> nn.Module:
@@ -314,7 +315,7 @@ class DPSGDEstimator(BaseEstimator):
     # --- training -------------------------------------------------------------------------------------------------
 
     def _task(
-        self, settings: Settings, given: Records, costs: Sequence[PrivacySpent], places: int | None = None
+        self, settings: Settings, given: TrainingData, costs: Sequence[PrivacySpent], places: int | None = None
     ) -> TrainingTask:
         """Training task of a net, by its arguments and its records."""
         expected = settings.expected_batch_size(given.units)
@@ -392,6 +393,7 @@ class DPSGDEstimator(BaseEstimator):
             most, records = self.max_physical_batch, one.given.on(one.device)
             tell = speaking(type(self).__name__, bool(self.verbose) or self._has_progress_bar())
             work = partial(train, one.task, records, max_physical_batch=most, tell=tell)
+            one.enter()
             in_fixed_words(type(self).__name__, work)
             one.release()
         except BaseException:  # an interrupt too: an unfinished training is not released
@@ -422,7 +424,10 @@ class DPSGDEstimator(BaseEstimator):
         """
         fitted: set[int] = set()
         try:
-            for group in _group_by_records(models, X, y):
+            groups = _group_by_records(models, X, y)
+            for one in (one for group in groups for one in group):
+                one.enter()
+            for group in groups:
                 for one in _train_group(group):
                     one.release()
                     fitted.add(id(one.net))
@@ -437,8 +442,8 @@ class DPSGDEstimator(BaseEstimator):
 
         The seed would be enough to undo the noise.
         """
-        found: dict[str, Any] = super().__getstate__()
-        return {**found, "noise_seed": None} if "privacy_spent_" in found else found
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "noise_seed": None} if "privacy_spent_" in state else state_in_block(state)
 
 
 @dataclass(frozen=True)
@@ -446,13 +451,19 @@ class PreparedTraining:
     """Training of a net, prepared up to its first step."""
 
     net: DPSGDEstimator
-    given: Records
+    given: TrainingData
     device: torch.device
     settings: Settings
     costs: list[PrivacySpent]
     foreign: tuple[str, ...]
     task: TrainingTask
     unit: str
+
+    def enter(self) -> None:
+        """Enter this training in the ledger of the block around it."""
+        spent = cost.cost_of_training(self.net, self.settings, self.costs, self.foreign, self.unit)
+        names = getattr(self.net, "feature_names_in_", None)
+        enter_fit(self.net, spent, getattr(self.net, "n_features_in_", None) if names is None else list(names))
 
     def release(self) -> None:
         """State the cost of a training that succeeded, and keep optimizer memory."""

@@ -99,15 +99,22 @@ def add_training(net: Any, settings: Settings, costs: Sequence[PrivacySpent], no
     """Add one training to the privacy cost of a net."""
     remember_parameters(net)
     net.n_steps_, net.noise_multiplier_ = settings.steps, settings.noise
+    training = cost_of_training(net, settings, costs, notes, unit)
+    state_cost(net, combined([*costs, training], training.delta))
+
+
+def cost_of_training(
+    net: Any, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str], unit: str
+) -> PrivacySpent:
+    """Cost of one training alone, of parameters that have these costs before."""
     number = 1 + sum(len(spent.components) for spent in costs)
-    own = PrivacySpent(
+    return PrivacySpent(
         guarantee=settings.guarantee,
         delta=STATED_DELTA if net.target_delta is None else float(net.target_delta),
         components=(Component(name=f"training {number}", guarantee=settings.guarantee),),
         assumptions=(*net.privacy_assumptions(unit), *notes),
         unit=unit,
     )
-    state_cost(net, combined([*costs, own], own.delta))
 
 
 def combined(spent: Sequence[PrivacySpent], delta: float) -> PrivacySpent:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..._docstrings import documented
 from ...boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
@@ -22,6 +22,7 @@ from ...boosting.estimators import log_probabilities
 from ...boosting.table_model import STATED_DELTA, TableModel
 from ...data.labels import ClassWeights
 from ...data.persons import number_of_persons, persons_in
+from ...data.records import number_of_records
 from ...privacy import Guarantee, calibrate, compose
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
@@ -194,7 +195,7 @@ class TabularEnsemble(TableModel):
         net, boosting = self._unfitted_models(self._mu() * SHARE)
         if places is not None:
             net.in_places(places)
-        n_samples = _num_samples(X)
+        n_samples = number_of_records(X)
         n = net.expected_number(n_samples if groups is None else number_of_persons(persons_in(groups, n_samples)))
         if self.target_delta is not None:
             check_size_of_delta("target_delta", float(self.target_delta), n)

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-import skorch
 import torch
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_consistent_length
-from skorch.helper import SliceDataset
 from torch import nn
-from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
 
 from ...data.columns import array_of
-from ...data.lists import is_list
-from ...data.rows import ChosenRows
-from ...errors import TrainingError
+from ...data.datasets import RecordSource, arrays_by_name, arrays_from_dataset, record_tensors, source_of
+from ...data.records import check_same_number
+from ...data.rows import ChosenRows, array_in_memory, rows_in_file
 from ..named_tensors import Inputs, list_tensors, map_tensors
-from ..randomness import global_torch_seed
-from ..records import CHECKED, HeldRecords, MappedRecords, ReadRecords, Records, converted_rows, stays_in_file
+from ..records import (
+    CHECKED,
+    HeldRecords,
+    MappedRecords,
+    ReadRecords,
+    TrainingData,
+    converted_rows,
+    least_bytes_in_file,
+    single_precision,
+    stays_in_file,
+)
 
 #: Kinds of arrays that hold no numbers: the whole type would tell the longest text of all records.
 KINDS = {"U": "text", "S": "bytes", "O": "objects", "c": "complex numbers", "M": "dates", "m": "durations"}
@@ -31,9 +34,16 @@ KINDS = {"U": "text", "S": "bytes", "O": "objects", "c": "complex numbers", "M":
 Encode = Callable[[Any], torch.Tensor]
 
 
-def is_dataset(X: Any) -> bool:
-    """Return whether X is a dataset whose records are read one by one."""
-    return isinstance(X, (torch.utils.data.Dataset, SliceDataset))
+class OneByOne(NamedTuple):
+    """Facts about records that are read one by one.
+
+    A public example of an input, or None; targets of some records ↦ tensor; a row of zeros like targets, once the
+    module's outputs are known.
+    """
+
+    example: Any
+    encode: Encode
+    blank_target: Callable[[], torch.Tensor]
 
 
 def tensors_from_arrays(X: Any) -> Inputs:
@@ -50,16 +60,24 @@ def tensors_from_arrays(X: Any) -> Inputs:
         return converted_rows(
             X, "single", zero_row(X).dtype, lambda block, out: out.copy_(tensor_from_block(block)), CHECKED
         )
-    if not isinstance(X, Mapping):
-        return tensor_from_block(np.array(X) if isinstance(X, np.memmap) else X)  # the file may change meanwhile
-    parts = {str(name): tensor_from_block(part, f"X[{name!r}]") for name, part in X.items()}
+    named = arrays_by_name(X)
+    if named is None:
+        return tensor_from_block(array_in_memory(X))
+    parts = {name: tensor_from_block(part, f"X[{name!r}]") for name, part in named.items()}
     lengths = {name: len(part) for name, part in parts.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"Found inputs of different lengths, {lengths}; one row per record is needed in each.")
     return parts
 
 
-def training_records(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode, device: Any) -> Records:
+def training_records(
+    X: Any,
+    y: Any,
+    taken: Callable[[Inputs], Inputs],
+    encode: Encode,
+    device: Any,
+    one_by_one: OneByOne,
+) -> TrainingData:
     """Records for training from arrays, named arrays, or a ``Dataset``.
 
     They stay as they are: read one by one, in their file, or in memory.
@@ -72,19 +90,21 @@ def training_records(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: 
         Inputs, or a row of zeros like them ↦ in the form for the module.
     encode : callable
     device : str or device
+    one_by_one : OneByOne
+        Facts about records that are read one by one.
     """
     X, y = arrays_from_dataset(X, y)
-    if is_dataset(X):
-        return dataset_records(X, y, taken, encode)
+    if (source := source_of(X, y)) is not None:
+        return dataset_records(source, taken, one_by_one)
     if y is None:
         raise ValueError("Found y=None with X that is no Dataset; the target of each record is needed.")
-    if not stays_in_file(X, device):
-        inputs, targets = taken(tensors_from_arrays(X)), encode(y)
-        check_consistent_length(list_tensors(inputs)[0], targets)
+    rows = rows_in_file(X, least_bytes_in_file(device))
+    if not (isinstance(rows, ChosenRows) and stays_in_file(rows, device)):
+        inputs, targets = taken(tensors_from_arrays(rows)), encode(y)
+        check_same_number(len(list_tensors(inputs)[0]), len(targets))
         return HeldRecords(inputs=inputs, targets=targets)
-    rows = X if isinstance(X, ChosenRows) else ChosenRows(X)
     row, targets = taken(zero_row(rows)), encode(y)
-    check_consistent_length(rows, targets)
+    check_same_number(len(rows), len(targets))
     assert isinstance(row, torch.Tensor)
     kind = row.dtype
     return MappedRecords(
@@ -121,132 +141,32 @@ def numeric_array(name: str, data: Any) -> NDArray[Any]:
     return np.require(found, requirements=["C", "W"])
 
 
-def single_precision(values: torch.Tensor) -> torch.Tensor:
-    """Tensor with floats in single precision; integers stay as tokens."""
-    return values.float() if values.is_floating_point() else values.long()
+# --- data sets --------------------------------------------------------------------------------------------------------
 
 
-# --- sources ---------------------------------------------------------------------------------------------------------
+def dataset_records(source: RecordSource, taken: Callable[[Inputs], Inputs], facts: OneByOne) -> ReadRecords:
+    """Records of a data set, each read when a batch needs it; none is read for its shape.
 
-
-def read_record(inputs: Any, targets: Any, number: int) -> tuple[Inputs, Any]:
-    """Read the input and the target of one record of a ``Dataset``.
-
-    Without targets a record is a pair of both.
-
-    Raises
-    ------
-    ValueError
-        The message tells neither the record nor its number.
+    Parameters
+    ----------
+    source : RecordSource
+    taken : callable
+        A row of zeros, in the user's form ↦ in the form for the module.
+    facts : OneByOne
     """
-    name = type(inputs).__name__
-    try:
-        found = inputs[number] if targets is None else (inputs[number], targets[number])
-    except Exception as error:
-        raise TrainingError(
-            f"{name} fails to read a record ({type(error).__name__}). Read all records once before the training, where "
-            "the whole error can be seen."
-        ) from None
-    if not isinstance(found, (tuple, list)) or len(found) != 2:
-        raise TrainingError(
-            f"Found a record of {name} that is no pair; its __getitem__ has to return two values, the input (a tensor, "
-            "or a dict of tensors) and the target, as in skorch."
-        )
-    return record_tensors(found[0]), found[1].detach().cpu().numpy() if isinstance(found[1], torch.Tensor) else found[1]
-
-
-def dataset_records(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Encode) -> ReadRecords:
-    """Records of a ``Dataset``, each read when a batch needs it.
-
-    The first one is read for its shape and kind only; its values are not used.
-
-    Raises
-    ------
-    ValueError
-        For a source without a number of records, and for targets that are missing or given twice.
-    """
-    name = type(X).__name__
-    if isinstance(X, IterableDataset) or not hasattr(X, "__getitem__") or not hasattr(X, "__len__"):
+    if facts.example is None:
+        name = source.names[0]
         raise ValueError(
-            f"Found {name}, which has no number of records, or cannot be read by record number: Poisson subsampling "
-            "needs both. Give a map-style Dataset (__getitem__ and __len__)."
+            f"Found X of type {name}, which is read record by record, and no example_input, so that the shape of its "
+            f"records is not known. Give the net a public or made-up input, e.g. example_input=torch.zeros(1, 28, 28) "
+            "(a dict of inputs by name, if records are)."
         )
-    if isinstance(X, SliceDataset) == (y is None):
-        raise ValueError(
-            f"Found {name} {'without' if y is None else 'together with'} y. A Dataset has its own targets "
-            "(fit(dataset, None)); a SliceDataset holds inputs alone (fit(SliceDataset(dataset), y))."
-        )
-    check_consistent_length(X, y)
-    if len(X) == 0:
-        raise ValueError(f"Found {name} with 0 records; the first one says what shape they have.")
-    y = y if y is None or isinstance(y, SliceDataset) or is_list(y) else np.asarray(y)
-    owners, nothing = tuple(owner for owner in (X, y) if is_dataset(owner)), torch.empty(0)
-    unseen = ReadRecords(
-        read=partial(read_record, X, y), encode=encode, number=len(X), owners=owners, inputs=nothing, targets=nothing
-    )
-    with unseen.opened(None) as opened, global_torch_seed():  # its lock: other threads may be training
-        ((first, target),) = opened.read_each([0])
-    row = taken(map_tensors(lambda part: torch.zeros_like(part).unsqueeze(0), first))
-    return replace(unseen, inputs=row, targets=torch.zeros_like(encode([target])))
-
-
-def arrays_from_dataset(X: Any, y: Any) -> tuple[Any, Any]:
-    """Replace datasets of arrays by their arrays.
-
-    All other inputs are unchanged.
-    """
-    if isinstance(X, DataLoader):
-        raise TypeError(
-            "Found a DataLoader; a private training draws its batches itself, as its guarantee depends on them. Give "
-            "loader.dataset: fit(loader.dataset, None), with the rate or size of batches as sample_rate or batch_size."
-        )
-    if isinstance(X, SliceDataset):
-        held, answers = _arrays_held(X), _arrays_held(y) if isinstance(y, SliceDataset) else [y]
-        return (held[0], answers[0]) if held and answers else (X, y)
-    held = _arrays_held(X) if y is None else None
-    return (X, y) if held is None or len(held) != 2 else (held[0], held[1])
-
-
-def _arrays_held(source: Any) -> list[Any] | None:
-    """Arrays that a ``Dataset`` holds, one for each returned value.
-
-    By exact type: a subclass may do more.
-    """
-    if type(source) is TensorDataset:
-        return list(source.tensors)
-    if type(source) is skorch.dataset.Dataset and isinstance(source.X, (np.ndarray, torch.Tensor)):
-        return None if source.y is None else [source.X, source.y]
-    if type(source) not in (Subset, SliceDataset):
-        return None
-    held = _arrays_held(source.dataset)
-    if held is None:
-        return None
-    chosen = np.asarray(source.indices if type(source) is Subset else source.indices_, dtype=np.int64)
-    rows = [column[chosen] for column in held]
-    return rows if type(source) is Subset else rows[source.idx : source.idx + 1]
-
-
-def record_tensors(item: Any) -> Inputs:
-    """Input of one record, or inputs by name, as tensors.
-
-    In single precision; integers stay integers.
-    """
-    if isinstance(item, Mapping):
-        return {str(name): _record_tensor(part) for name, part in item.items()}
-    if isinstance(item, (tuple, list)) and any(getattr(part, "ndim", 0) for part in item):
-        raise TrainingError(
-            "Found several inputs of a record in a tuple or list. Return a dict with the names of forward's arguments."
-        )
-    return _record_tensor(item)
-
-
-def _record_tensor(item: Any) -> torch.Tensor:
-    if isinstance(item, torch.Tensor):
-        return single_precision(item.detach())
-    values = np.asarray(item)
-    if values.dtype.kind not in "fiub":
-        raise TrainingError(f"Expected the inputs of a record as numbers, got dtype {values.dtype}.")
-    return single_precision(torch.tensor(values))
+    row = record_tensors(facts.example)
+    if row is None:
+        raise ValueError("Found example_input that holds no numbers; a tensor, an array or a dict of such is needed.")
+    zeros = map_tensors(lambda part: single_precision(torch.zeros_like(part).unsqueeze(0)), row)
+    inputs = taken(zeros)
+    return ReadRecords(source=source, encode=facts.encode, inputs=inputs, targets=facts.blank_target())
 
 
 class ForPrediction(torch.utils.data.Dataset):
@@ -254,19 +174,17 @@ class ForPrediction(torch.utils.data.Dataset):
 
     Parameters
     ----------
-    source : Dataset or SliceDataset
+    source : RecordSource
     """
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: RecordSource) -> None:
         self.source = source
 
     def __len__(self) -> int:
         return len(self.source)
 
     def __getitem__(self, number: int) -> tuple[Any, int]:
-        found = self.source[number]
-        alone = isinstance(self.source, SliceDataset) or not isinstance(found, (tuple, list)) or len(found) != 2
-        return record_tensors(found if alone else found[0]), 0
+        return self.source.input(number), 0
 
 
 # --- trial of a module ------------------------------------------------------------------------------------------------

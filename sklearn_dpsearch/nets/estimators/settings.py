@@ -127,12 +127,14 @@ _POSITIVE = _Number(numbers.Real, 0, None, closed="neither")
 #: single precision has few digits, and a clipped gradient could be five times longer than its norm.
 LEAST_NORM = 1e-12
 #: scikit-learn's constraints on the arguments that decide about privacy.
+#: Largest clipping norm: longer gradients count as infinite.
+LARGEST_NORM = 1e19
 CONSTRAINTS: dict[str, list[Any]] = {
     "noise_multiplier": [_POSITIVE, None],
     "target_epsilon": [_POSITIVE, None],
     "target_delta": [_Number(numbers.Real, 0, 1, closed="neither"), None],
     "target_mu": [_POSITIVE, None],
-    "max_grad_norm": [_POSITIVE, StrOptions({"rule"})],
+    "max_grad_norm": [_Number(numbers.Real, 0, LARGEST_NORM, closed="right"), StrOptions({"rule"})],
     "sample_rate": [_Number(numbers.Real, LEAST_RATE, 1, closed="both"), None],
     "batch_size": [_POSITIVE, None],
     "neighboring": [StrOptions(set(NEIGHBORING))],

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skorch.callbacks import LRScheduler, ProgressBar
 from skorch.utils import to_tensor
 
+from ...data.datasets import arrays_by_name, source_for_prediction
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ..engines import losses
 from ..engines.engine_choice import copy_with_same_parameters, made_up_batch, outputs_on_made_up
@@ -27,17 +28,10 @@ from ..estimators import cost, step_size
 from ..named_tensors import Inputs, input_names, list_tensors, map_tensors, wrap_for_named_inputs
 from ..optimizers import Table, UpdateRule, check_optimizer, lr_table
 from ..randomness import global_torch_seed, seed_sequence
-from ..records import ALONE, Records
+from ..records import ALONE, TrainingData, single_precision
 from .base import DPSGDEstimator
 from .callbacks import callbacks_of_kind, freeze_parameters
-from .input_records import (
-    ForPrediction,
-    check_input_names,
-    is_dataset,
-    numeric_array,
-    single_precision,
-    training_records,
-)
+from .input_records import ForPrediction, OneByOne, check_input_names, numeric_array, training_records
 from .settings import Settings
 from .step_size import StepFacts, StepSize
 
@@ -79,6 +73,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     engine : {"auto", "opacus"}, default="auto"
         Source of per-sample gradients. "opacus" takes Opacus's (its validator, its layer rules, its ``DPLSTM``), on
         Opacus's word; sampling, noise and accounting stay.
+    example_input : array, tensor, or dict of such, optional
+        For a ``Dataset`` that is read record by record: a public or made-up input of one record, such as
+        ``torch.zeros(1, 28, 28)``. Records of another shape or kind add nothing.
     train_split : None
         Only None is allowed: validation inside of a fit would use records without noise.
     **kwargs : dict
@@ -102,11 +99,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def __init__(
         self, module: Any, *, criterion: Any, lr: StepSize = "auto", lr_factor: float = 1.0, engine: str = "auto",
-        train_split: Any = None, **kwargs: Any,
+        example_input: Any = None, train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         own = {one.name: kwargs.pop(one.name, one.default) for one in SHARED}
         super().__init__(module, criterion=criterion, lr=lr, train_split=train_split, **kwargs)
-        self.__dict__.update(own, lr_factor=lr_factor, engine=engine)
+        self.__dict__.update(own, lr_factor=lr_factor, engine=engine, example_input=example_input)
 
     @property
     def _default_callbacks(self) -> list[Any]:
@@ -174,7 +171,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def initialize_module(self) -> Self:
         """Make public initial parameters from ``random_state``, never from the user's global generator."""
-        with global_torch_seed(seed_sequence(self.random_state)):
+        with global_torch_seed(seed_sequence(self.random_state), torch.device(self.device)):
             super().initialize_module()
         if self.engine == "auto":
             refuse_module(self.module_)
@@ -212,14 +209,12 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def get_dataset(self, X: Any, y: Any = None) -> Any:
         """Records for prediction, always as arrays (skorch would take a data frame apart)."""
-        if is_dataset(X):
-            return ForPrediction(X)
-        given = (
-            {name: numeric_array("X", part) for name, part in X.items()}
-            if isinstance(X, Mapping)
-            else numeric_array("X", X)
-        )
-        return super().get_dataset(given, y)
+        if (source := source_for_prediction(X)) is not None:
+            return ForPrediction(source)
+        named = arrays_by_name(X)
+        if named is None:
+            return super().get_dataset(numeric_array("X", X), y)
+        return super().get_dataset({name: numeric_array("X", part) for name, part in named.items()}, y)
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
         """Batches for prediction; training draws its own."""
@@ -237,15 +232,13 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         With gradients, skorch's own steps would train without noise.
         """
         module = copy_with_same_parameters(self.module_)  # state kept by forward is dropped with the copy
-        if isinstance(x, Mapping):
-            outputs = module(**{name: self._inputs_for_prediction(part) for name, part in x.items()}, **params)
-        else:
-            outputs = module(self._inputs_for_prediction(x), **params)
+        inputs = self._in_kinds_of_module(map_tensors(self._inputs_for_prediction, x))
+        outputs = module(**inputs, **params) if isinstance(inputs, dict) else module(inputs, **params)
         return outputs.reshape(-1) if self.one_logit else outputs
 
     def _inputs_for_prediction(self, values: Any) -> torch.Tensor:
         numbers = single_precision(torch.as_tensor(values if torch.is_tensor(values) else np.array(values)))
-        return to_tensor(numbers if getattr(self, "takes_integers_", True) else numbers.float(), device=self.device)
+        return to_tensor(numbers, device=self.device)
 
     # --- parameters in files ------------------------------------------------------------------------------------------
 
@@ -346,10 +339,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self._train(X, y, fresh)
         return self
 
-    def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
+    def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> TrainingData:
         if fresh:
             self.initialize()
-        given = training_records(X, y, self._note_inputs, self._targets, self.device)
+        one_by_one = OneByOne(self.example_input, self._encoded_targets, self._blank_target)
+        given = training_records(X, y, self._note_inputs, self._targets, self.device, one_by_one)
         if self.output_shape_ is not None:
             self._check_outputs(self.output_shape_, given.targets)
         return given
@@ -358,17 +352,22 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         """Convert inputs for the module, and note their public facts."""
         if isinstance(inputs, dict):
             check_input_names(self.module_, list(inputs))
-        whole = any(not part.is_floating_point() for part in list_tensors(inputs))
-        self.takes_integers_ = whole and self._made_up_outputs(inputs) is not None
         self.input_names_ = input_names(inputs)
         self.history_ = None  # skorch's history would hold losses and batch sizes
         self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in list_tensors(inputs))
         freeze_parameters(self.module_, self.callbacks)
-        taken = inputs if self.takes_integers_ else map_tensors(torch.Tensor.float, inputs)
+        taken = self._in_kinds_of_module(inputs)
         outputs = self._made_up_outputs(taken)
         #: Shape of a record's outputs; None if made-up records do not tell it.
         self.output_shape_ = None if outputs is None else tuple(outputs.shape[1:])
         return taken
+
+    def _in_kinds_of_module(self, inputs: Inputs) -> Inputs:
+        """Inputs whose whole numbers are tokens, if the module takes made-up ones; else real numbers."""
+        if all(part.is_floating_point() for part in list_tensors(inputs)):
+            return inputs
+        takes_tokens = self._made_up_outputs(inputs) is not None
+        return inputs if takes_tokens else map_tensors(torch.Tensor.float, inputs)
 
     def _made_up_outputs(self, inputs: Inputs) -> torch.Tensor | None:
         """Outputs of the module on made-up records like these inputs.
@@ -389,7 +388,15 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     @abstractmethod
     def _targets(self, y: Any) -> torch.Tensor:
-        """Targets of records as a tensor for the loss."""
+        """Targets of all records as a tensor for the loss; their public shape is noted."""
+
+    @abstractmethod
+    def _encoded_targets(self, y: Any) -> torch.Tensor:
+        """Targets of some records as a tensor for the loss; nothing of them is noted."""
+
+    @abstractmethod
+    def _blank_target(self) -> torch.Tensor:
+        """One row of zeros, of the shape and kind of targets for the module's outputs."""
 
     @abstractmethod
     def _check_outputs(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:

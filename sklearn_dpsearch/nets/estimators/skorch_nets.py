@@ -75,7 +75,13 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
             )
 
     def _targets(self, y: Any) -> torch.Tensor:
+        return self._encoded_targets(y)
+
+    def _encoded_targets(self, y: Any) -> torch.Tensor:
         return label_targets(y, np.asarray(self.classes))
+
+    def _blank_target(self) -> torch.Tensor:
+        return torch.zeros(1, dtype=torch.int64)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each record."""
@@ -114,9 +120,18 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
             )
 
     def _targets(self, y: Any) -> torch.Tensor:
-        values = torch.from_numpy(numeric_array("y", y)).float()
+        values = numeric_array("y", y)
         self.y_is_column_ = values.ndim == 2
+        return self._encoded_targets(values)
+
+    def _encoded_targets(self, y: Any) -> torch.Tensor:
+        values = torch.from_numpy(numeric_array("y", y)).float()
         return values if values.ndim > 1 else values.unsqueeze(1)
+
+    def _blank_target(self) -> torch.Tensor:
+        shape = self.output_shape_ or (1,)
+        self.y_is_column_ = shape != (1,)
+        return torch.zeros(1, *shape)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predicted values, in the shape of the y that was fitted."""
@@ -220,6 +235,12 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel):
             )
 
     def _targets(self, y: Any) -> torch.Tensor:
+        return self._encoded_targets(y)
+
+    def _blank_target(self) -> torch.Tensor:
+        return self._encoded_targets([self.classes_[0]])
+
+    def _encoded_targets(self, y: Any) -> torch.Tensor:
         codes = label_targets(y, self.classes_)
         found = torch.where(codes < 0, torch.nan, codes.float())
         return found if self.output_shape_ == () else found.unsqueeze(1)
@@ -285,9 +306,17 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel):
             )
 
     def _targets(self, y: Any) -> torch.Tensor:
-        found = label_indicators(y)
-        self.n_labels_ = found.shape[1]
-        return found
+        indicators = label_indicators(y)
+        self.n_labels_ = indicators.shape[1]
+        return indicators
+
+    def _encoded_targets(self, y: Any) -> torch.Tensor:
+        return label_indicators(y)
+
+    def _blank_target(self) -> torch.Tensor:
+        shape = self.output_shape_ or (len(self.classes_),)
+        self.n_labels_ = shape[0]
+        return torch.zeros(1, *shape)
 
     def _get_predict_nonlinearity(self) -> Any:
         auto = self.predict_nonlinearity == "auto" and isinstance(self.criterion_, torch.nn.BCEWithLogitsLoss)

@@ -23,7 +23,7 @@ from ...preprocessing import TableEncoder
 from ..estimators import layers, step_size
 from ..optimizers import Table, UpdateRule
 from ..randomness import seed_sequence
-from ..records import Records, label_targets
+from ..records import TrainingData, label_targets
 from ..sampling import RecordsOfPersons
 from ..stacked_training import TrainingTask
 from .base import DPSGDEstimator
@@ -171,7 +171,7 @@ class TableNet(DPSGDEstimator):
 
     # --- records and module -------------------------------------------------------------------------------------------
 
-    def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> Records:
+    def _prepare(self, X: Any, y: Any, fresh: bool, groups: Any) -> TrainingData:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         records, labels = self._form, targets_in(y, numeric=isinstance(self, RegressorMixin))

@@ -11,16 +11,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+from sklearn.utils.validation import check_array, validate_data
 from torch import nn
 
-from ...data.columns import array_of, is_frame
-from ...data.rows import ChosenRows
+from ...data.columns import array_of, is_frame, without_records
+from ...data.records import check_same_number, number_of_records
+from ...data.rows import ChosenRows, rows_in_file
 from ...preprocessing import Schema, TableEncoder
 from ..estimators import layers, step_size
-from ..records import CHECKED, HeldRecords, MappedRecords, converted_rows, stays_in_file
+from ..records import CHECKED, HeldRecords, MappedRecords, converted_rows, least_bytes_in_file, stays_in_file
 from .settings import settings_of
 
 
@@ -49,19 +49,18 @@ class ArrayRecords:
 
         Chosen rows are checked without a look at others.
         """
-        if stays_in_file(X, self.net.device) and not isinstance(X, ChosenRows):
-            X = ChosenRows(X)
-        if isinstance(X, ChosenRows) and X.ndim == 2 and X.dtype.kind in "fiub" and len(X) > 0:
-            validate_data(self.net, X.data, reset=fresh, skip_check_array=True)
-            self._check_bounds(X)
+        rows = rows_in_file(X, least_bytes_in_file(self.net.device))
+        if isinstance(rows, ChosenRows) and is_table_of_numbers(rows):
+            validate_data(self.net, rows.data, reset=fresh, skip_check_array=True)
+            self._check_bounds(rows)
         else:
-            X = self._numbers(X, fresh, finite=False)
-        check_consistent_length(X, y)
-        return X
+            rows = self._numbers(rows, fresh, finite=False)
+        check_same_number(len(rows), len(y))
+        return rows
 
     def given(self, X: Any, targets: torch.Tensor) -> HeldRecords | MappedRecords:
         """Inputs and targets for training, from checked records."""
-        if not stays_in_file(X, self.net.device):
+        if not (isinstance(X, ChosenRows) and stays_in_file(X, self.net.device)):
             return HeldRecords(inputs=scaled_rows(X, self.bounds), targets=targets)
         return MappedRecords(
             rows=X,
@@ -81,11 +80,18 @@ class ArrayRecords:
 
         ``finite``: whether all of them have to be.
         """
-        found = _numeric_table(X)
-        validate_data(self.net, X if is_frame(X) else found, reset=fresh, skip_check_array=True)
-        checked: NDArray[Any] = check_array(found, input_name="X", estimator=self.net, ensure_all_finite=finite)
+        numbers = _numeric_table(X, self._row_shape(fresh))
+        header = without_records(X) if is_frame(X) else numbers
+        validate_data(self.net, header, reset=fresh, skip_check_array=True)
+        checked: NDArray[Any] = check_array(numbers, input_name="X", estimator=self.net, ensure_all_finite=finite)
         self._check_bounds(checked)
         return checked
+
+    def _row_shape(self, fresh: bool) -> tuple[int, ...] | None:
+        """Declared shape of a row of a list: of a bound for each feature, or of the records of an earlier fit."""
+        if self.bounds is not None and self.bounds.lower.ndim:
+            return self.bounds.lower.shape
+        return None if fresh else (self.net.n_features_in_,)
 
     def _check_bounds(self, X: NDArray[Any] | ChosenRows) -> None:
         bounds = self.bounds
@@ -147,9 +153,8 @@ class FrameRecords:
 
     def checked(self, X: Any, y: NDArray[Any], fresh: bool) -> Any:
         """Records as data frames whose columns fit the schema."""
-        X = np.asarray(X) if isinstance(X, ChosenRows) else X
         encoder = self.encoder.fit(X)
-        check_consistent_length(X, y)
+        check_same_number(number_of_records(X), len(y))
         if fresh:
             self.net.n_features_in_ = len(self.schema)
             vars(self.net).pop("feature_names_in_", None)
@@ -194,7 +199,12 @@ class FrameRecords:
         return dense * self.encoder.max_norm
 
 
-def _numeric_table(X: Any) -> Any:
+def is_table_of_numbers(rows: ChosenRows) -> bool:
+    """Return whether rows are those of a table of numbers."""
+    return rows.ndim == 2 and rows.dtype.kind in "fiub" and len(rows) > 0
+
+
+def _numeric_table(X: Any, row_shape: tuple[int, ...] | None) -> NDArray[Any]:
     """Array that scikit-learn accepts, or refuses without quoting its entries.
 
     Raises
@@ -202,17 +212,16 @@ def _numeric_table(X: Any) -> Any:
     ValueError, TypeError
         scikit-learn's errors, which would quote records, without them.
     """
-    if issparse(X):
-        return X
-    found = array_of(X)
-    if found.dtype.kind == "c":
+    numbers = array_of(X, row_shape=row_shape)
+    if numbers.dtype.kind == "c":
         raise ValueError("Complex data not supported: X has a complex dtype. Give real features.")
-    if found.ndim < 2:
+    if numbers.ndim < 2:
         raise ValueError(
-            f"Expected 2D array, got {('scalar', '1D')[found.ndim]} array instead: X has shape {found.shape}. Reshape "
-            "your data: X.reshape(-1, 1) if it is one feature of many records, X.reshape(1, -1) if it is one record."
+            f"Expected 2D array, got {('scalar', '1D')[numbers.ndim]} array instead: X has shape {numbers.shape}. "
+            "Reshape your data: X.reshape(-1, 1) if it is one feature of many records, X.reshape(1, -1) if it is one "
+            "record."
         )
-    return found
+    return numbers
 
 
 # --- public bounds ----------------------------------------------------------------------------------------------------

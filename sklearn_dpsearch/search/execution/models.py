@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from ..._process import reseed
 from ...adapters.seeds import forget_seeds, seed_names
+from ...data.records import number_of_records
 from ...search import private_process
 from .._records import rows_of, take, take_param, with_parameters
 from .._types import Candidate, Seed
@@ -115,7 +116,9 @@ def releasable(job: Job, model: Any) -> Any:
 
 
 def released_in_the_open(job: Job, model: Any) -> Any:
-    """Make a model of public records ready for release, and check that it could leave a private process."""
+    """Make a model of public records ready for release, and check that it can be used outside of a private process."""
     model = releasable(job, model)
     pickled(model)
+    if hasattr(model, "predict"):
+        model.predict(take(job.X, np.arange(min(number_of_records(job.X), 2))))
     return model

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, Options
-from sklearn.utils.validation import check_consistent_length
 
 from ...adapters.adapter import is_ours
-from ...data.columns import NO_NUMBERS, columns_in, is_frame, names_of
-from ...data.labels import NUMBERS, TEXT, check_kind, label_kind
-from ...data.lists import is_list
+from ...data.columns import NO_NUMBERS, is_frame
+from ...data.labels import NUMBERS, TEXT, check_kind
+from ...data.memory import share_memory
+from ...data.records import Records, how_to_wrap, read_records
 from ...preprocessing.schema import Schema
 from ...privacy import CountDistribution, LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
-from .._records import declared_classes, how_to_wrap, kind_of, n_records, parameter, records_for, steps_of, targets_for
+from .._records import declared_classes, declared_of, kind_of, parameter, steps_of
 from .._types import Parameters, Scorer
 
 #: Mean number of runs from which a search counts as a typing error: the number of runs is never cut later.
@@ -87,8 +86,6 @@ def values_of_space(space: object) -> Iterable[Any]:
 
 # --- public facts of the data -----------------------------------------------------------------------------------------
 
-#: Work in which it is seen whether two arrays share memory.
-SEARCHED = 10**6
 #: Kinds that neither records nor targets may have.
 REFUSED = {
     "c": "Complex data not supported: {0} has a complex dtype. Give real numbers, or labels.",
@@ -96,32 +93,10 @@ REFUSED = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class FitData:
-    """Data of a fit that may begin, as estimators will see them.
-
-    Parameters
-    ----------
-    X, y
-        Private.
-    n : int
-        Number of records.
-    empty_X, empty_y
-        Containers without their records, which keep columns and types; None for other containers than arrays, sparse
-        matrices and data frames.
-    """
-
-    X: Any
-    y: Any
-    n: int
-    empty_X: Any
-    empty_y: Any
-
-
 def first_look(
     search: Parameters, models: Sequence[Any], scorer: Scorer, X: Any, y: Any, params: Mapping[str, Any]
-) -> FitData:
-    """Refuse what cannot succeed, from parameters and public facts of the data alone.
+) -> Records:
+    """Read records at the door, and refuse what cannot succeed, from parameters and public facts alone.
 
     Parameters
     ----------
@@ -136,59 +111,43 @@ def first_look(
     """
     name, tags = type(search).__name__, get_tags(search)
     if y is None and tags.target_tags.required:
-        wrapped = "" if hasattr(X, "shape") else how_to_wrap(X)
-        raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.{wrapped}")
-    kind, declared = label_kind(y), declared_classes(models)
-    _check_columns(models, X)
-    X, y = records_for(X, models), targets_for(y, models, declared)
-    _check_records(search.estimator, name, X, tags)
-    if y is not None:
-        _check_container(y, "y")
-        kind = kind or kind_of(getattr(y, "dtype", None))
-        _check_targets(scorer, declared, y, kind)
-    X, y = indexable(X, y)
-    n = len(X) if not issparse(X) else int(X.shape[0])  # the shape of a data set may be unknown
+        raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.{how_to_wrap(X)}")
+    records = read_records(X, y, declared_of(models))
+    check_records(search, models, scorer, records)
     for param, value in params.items():
         weighs = param.rpartition("__")[2] == "sample_weight" and hasattr(value, "__len__")
-        if weighs and len(value) != n:
+        if weighs and len(value) != records.n:
             raise ValueError(
-                f"Found {param} with {len(value)} entries for {n} records. Give one weight for each record."
+                f"Found {param} with {len(value)} entries for {records.n} records. Give one weight for each record."
             )
-    return FitData(X, y, n, _without_records(X), _without_records(y))
+    return records
 
 
-def _without_records(values: Any) -> Any:
-    plain = isinstance(values, np.ndarray) or is_frame(values) or issparse(values)
-    return values[:0] if plain else None
+def check_records(search: Parameters, models: Sequence[Any], scorer: Scorer, records: Records) -> None:
+    """Raise for columns, shapes and types with which no candidate can succeed."""
+    _check_columns(models, records)
+    _check_features(search.estimator, type(search).__name__, records, get_tags(search))
+    if records.y is not None:
+        _check_targets(scorer, declared_classes(models), records.y, records.label_kind)
 
 
-def _check_columns(models: Sequence[Any], X: Any) -> None:
+def _check_columns(models: Sequence[Any], records: Records) -> None:
     """Raise for features whose types our own first steps exclude; the target need not be among the columns."""
+    header, _ = records.headers
     for first in [steps_of(model)[0] for model in models]:
         stated = parameter(first, "schema") if is_ours(type(first)) else None
-        if stated is not None and is_frame(X):
+        if stated is not None and is_frame(header):
             schema, target = Schema.of(stated), parameter(first, "target")
-            schema.only(*(name for name in schema if name != target)).read_columns(X[:0])
+            schema.only(*(name for name in schema if name != target)).read_columns(header)
         numbers_alone = stated is None and is_ours(type(first)) and getattr(first, "takes_groups", False) is True
-        if numbers_alone and kind_of(getattr(X, "dtype", None)) in TEXT:
+        if numbers_alone and records.kind in TEXT:
             raise ValueError(NO_NUMBERS.format("X of text"))
 
 
-def _check_container(values: Any, name: str) -> None:
-    """Raise for other objects than arrays, data frames and lists."""
-    shape = getattr(values, "shape", None)
-    if not shape and not (shape is None and is_list(values)):
-        found = f"{type(values).__name__}{' with a single value' * (shape is not None)}"
-        raise TypeError(
-            f"Found {name} of type {found}; an array, a data frame or a list of records is needed."
-            + how_to_wrap(values)
-        )
-
-
-def _check_records(estimator: Any, name: str, X: Any, tags: Any) -> None:
+def _check_features(estimator: Any, name: str, records: Records, tags: Any) -> None:
     """Raise for records of a kind that no estimator takes, or that this one does not take."""
-    _check_container(X, "X")
-    shape, kind = getattr(X, "shape", ()), kind_of(getattr(X, "dtype", None))
+    X, kind = records.X, records.kind
+    shape = getattr(X, "shape", ())
     if issparse(X) and not tags.input_tags.sparse:
         raise TypeError(
             f"Sparse data was passed to {name}, but {type(estimator).__name__} needs dense data. Use X.toarray()."
@@ -259,45 +218,40 @@ def _check_named_labels(scorer: Scorer, declared: Any, kind: str) -> None:
         )
 
 
-def check_public(X_public: Any, y_public: Any, X: Any, y: Any) -> None:
-    """Raise for public data on which no candidate can be scored, or that shares memory with private records."""
-    if X_public is None and y_public is not None:
+def read_public(X_public: Any, y_public: Any, X: Any, y: Any, models: Sequence[Any]) -> Records:
+    """Public data at the door.
+
+    Raises
+    ------
+    PrivacyError
+        If it shares memory with private records.
+    ValueError
+        If no candidate can be scored on it.
+    """
+    if X_public is None:
         raise ValueError("Found y_public without X_public. Give both, or none to validate on private records.")
     if y_public is None and y is not None:
         raise ValueError("Found X_public without y_public, which scores need as they need y. Give both.")
-    for name, public in (("X_public", X_public), ("y_public", y_public)):
-        if public is not None:
-            _check_container(public, name)
-    check_consistent_length(X_public, y_public)
-    if n_records(X_public) == 0:
-        raise ValueError("Found X_public with 0 records, on which nothing can be scored. Give some, or leave it out.")
-    if any(_share_memory(public, private) for public, private in ((X_public, X), (y_public, y)) if public is not None):
+    if any(share_memory(public, private) for public, private in ((X_public, X), (y_public, y)) if public is not None):
         raise PrivacyError(
             "Found X_public or y_public that shares its memory with X or y: private records are not public, and scores "
             "on them would be released without noise. Leave X_public out to validate on private records; copy what is "
             "public."
         )
-    found, public = (tuple(getattr(records, "shape", ()))[1:] for records in (X, X_public))
-    if found and public and found != public:
+    public = read_records(X_public, y_public, declared_of(models), ("X_public", "y_public"))
+    if public.n == 0:
+        raise ValueError("Found X_public with 0 records, on which nothing can be scored. Give some, or leave it out.")
+    return public
+
+
+def check_public_shape(public: Records, records: Records) -> None:
+    """Raise for public data of another shape than the private records."""
+    theirs, ours = (tuple(getattr(data.X, "shape", ()))[1:] for data in (records, public))
+    if theirs and ours and theirs != ours:
         raise ValueError(
-            f"Found records of shape {found} in X and {public} in X_public, which no candidate could predict for. Give "
+            f"Found records of shape {theirs} in X and {ours} in X_public, which no candidate could predict for. Give "
             "both the same features."
         )
-
-
-def _share_memory(public: Any, private: Any) -> bool:
-    """Return whether two containers are the same, or may hold the same memory: a doubt is a refusal."""
-    if public is private:
-        return True
-    ours, theirs = (dict(zip(names_of(one) or [""], map(np.asarray, columns_in(one)))) for one in (public, private))
-    return any(_same_memory(column, theirs[name]) for name, column in ours.items() if name in theirs)
-
-
-def _same_memory(one: np.ndarray, other: np.ndarray) -> bool:
-    try:
-        return np.shares_memory(one, other, SEARCHED)  # type: ignore[arg-type]
-    except Exception:  # NumPy's, of which the name differs by version: it is too hard to see
-        return True
 
 
 def refuse_pairwise(estimator: Any) -> None:

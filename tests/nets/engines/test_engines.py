@@ -17,7 +17,7 @@ from sklearn_dpsearch.nets.engines.per_sample import OpacusEngine, VmapEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN, row_norms
 from sklearn_dpsearch.nets.fingerprint import text_of_value
 from sklearn_dpsearch.nets.randomness import Secrets
-from sklearn_dpsearch.nets.records import Records
+from sklearn_dpsearch.nets.records import TrainingData
 from sklearn_dpsearch.nets.sampling import PoissonBatches
 from sklearn_dpsearch.nets.training import train
 
@@ -195,7 +195,7 @@ def test_frozen_parameters_neither_move_nor_count_in_the_norm(frozen):
     for engine, stack in engines_of(net):
         check_sums(engine, net, CROSS_ENTROPY, inputs, targets, 0.3, stack)
     before = {key: p.detach().clone() for key, p in net.named_parameters()}
-    train(training(net), Records.of(inputs, targets, CPU), max_physical_batch=100)
+    train(training(net), TrainingData.of(inputs, targets, CPU), max_physical_batch=100)
     moved = {key for key, p in net.named_parameters() if not torch.equal(p, before[key])}
     assert moved == set(before) - set(frozen)
 
@@ -294,7 +294,7 @@ def test_extreme_records_leave_a_whole_training_finite(make):
     net = seeded(make)
     inputs, targets = table(60)
     inputs[:12] = torch.tensor([50.0, 1e10, 1e20, 3e38, float("inf"), 0.0]).repeat(2).unsqueeze(1)
-    train(training(net, steps=20, sample_rate=0.5), Records.of(inputs, targets, CPU), max_physical_batch=100)
+    train(training(net, steps=20, sample_rate=0.5), TrainingData.of(inputs, targets, CPU), max_physical_batch=100)
     assert flat(net).isfinite().all()
 
 
@@ -365,7 +365,7 @@ def test_steps_without_noise_are_those_of_opacus(make, norm):
     task = training(net, steps=8, max_grad_norm=norm, expected_batch_size=24.5)
     expected = opacus_steps(net, task, inputs, targets)
     before = flat(net)
-    train(task, Records.of(inputs, targets, CPU), max_physical_batch=17)
+    train(task, TrainingData.of(inputs, targets, CPU), max_physical_batch=17)
     assert float((flat(net) - before).abs().max()) > 0.01
     torch.testing.assert_close(flat(net), expected, rtol=0, atol=1e-6)
 

@@ -13,7 +13,7 @@ from torch import nn
 from sklearn_dpsearch.nets import DPNeuralNetClassifier
 from sklearn_dpsearch.nets.engines.per_sample import OpacusEngine
 from sklearn_dpsearch.nets.optimizers import UpdateRule
-from sklearn_dpsearch.nets.records import Records
+from sklearn_dpsearch.nets.records import TrainingData
 from sklearn_dpsearch.nets.training import train
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
@@ -52,7 +52,7 @@ def test_trained_parameters_are_those_of_our_engines(name):
     for engine in ("auto", "opacus"):
         module = seeded(make)
         task = training(module, engine=engine, optimizer=UpdateRule.sgd(lr=0.5), expected_batch_size=8.0)
-        train(task, Records.of(*some(shape), CPU), max_physical_batch=10_000)
+        train(task, TrainingData.of(*some(shape), CPU), max_physical_batch=10_000)
         found.append(flat(module))
     torch.testing.assert_close(*found, rtol=0, atol=1e-6)
     assert not torch.equal(found[0], flat(seeded(make)))
@@ -65,7 +65,7 @@ def test_trained_parameters_are_those_of_a_plain_script_with_opacus(name):
     inputs, targets = some(shape)
     module, plain = seeded(make), seeded(make)
     task = training(module, engine="opacus", sample_rate=1.0, steps=4, expected_batch_size=40.0)
-    train(task, Records.of(inputs, targets, CPU), max_physical_batch=10_000)
+    train(task, TrainingData.of(inputs, targets, CPU), max_physical_batch=10_000)
     model = GradSampleModule(plain)
     optimizer = DPOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.5), noise_multiplier=0.0, max_grad_norm=1.0, expected_batch_size=40

@@ -12,7 +12,7 @@ from sklearn_dpsearch.nets.engines.base import Engine
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.per_sample import VmapEngine
-from sklearn_dpsearch.nets.records import Records
+from sklearn_dpsearch.nets.records import TrainingData
 from sklearn_dpsearch.nets.stacked_training import Stack, noise_scale
 
 from ..toys import Residual, engine_for, mlp, records, seeded, table, traced, training
@@ -81,7 +81,7 @@ def test_a_record_changes_one_chunk_of_a_batch_and_leaves_all_others_bit_by_bit(
 
     def sums_of_chunks(blank):
         task = training(seeded(make), sample_rate=rate, steps=1, expected_batch_size=3000.0)
-        data = Records.of(inputs, targets, CPU)
+        data = TrainingData.of(inputs, targets, CPU)
         stack = Stack([task], engine_for(task.module, task.criterion, data.inputs, data.targets), data, 10**6)
         found, add = [], stack._add
 

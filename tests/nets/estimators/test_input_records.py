@@ -15,7 +15,9 @@ from torch import nn
 from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
 from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.data.datasets import RecordSource, arrays_from_dataset
 from sklearn_dpsearch.nets.estimators import input_records
+from sklearn_dpsearch.nets.estimators.input_records import OneByOne
 from sklearn_dpsearch.nets.records import ReadRecords
 from sklearn_dpsearch.privacy import PrivacyError
 
@@ -48,8 +50,12 @@ class Named(Rows):
         return {"values": self.inputs[number], "words": words[number]}, self.targets[number]
 
 
+EXAMPLE = torch.zeros(4)
+NAMED = {"values": torch.zeros(4), "words": torch.zeros(3, dtype=torch.int64)}
+
+
 def seeded(module=Small, **changed):
-    return net(module, **{"noise_seed": 1, "random_state": 1, **changed})
+    return net(module, **{"noise_seed": 1, "random_state": 1, "example_input": EXAMPLE, **changed})
 
 
 # --- datasets ---------------------------------------------------------------------------------------------------
@@ -69,10 +75,8 @@ def test_a_dataset_trains_and_predicts_as_the_arrays_that_it_holds(dataset, memo
 
 def test_records_are_read_one_by_one_and_only_those_of_a_batch(one_noise, monkeypatch):
     read = []
-    honest = input_records.read_record
-    monkeypatch.setattr(
-        input_records, "read_record", lambda X, y, number: (read.append(number), honest(X, y, number))[1]
-    )
+    honest = RecordSource.read
+    monkeypatch.setattr(RecordSource, "read", lambda source, number: (read.append(number), honest(source, number))[1])
     held = []
     take = ReadRecords.take
 
@@ -84,7 +88,7 @@ def test_records_are_read_one_by_one_and_only_those_of_a_batch(one_noise, monkey
     monkeypatch.setattr(ReadRecords, "take", noted)
     seeded(max_steps=5, max_physical_batch=4).fit(Rows(), None)
     assert max(held) <= 4  # never more in memory
-    assert 20 < len(read) <= 1 + sum(held)  # the first, for its shape; then those that are drawn, and no blank ones
+    assert 20 < len(read) <= sum(held)  # those that are drawn, and no blank ones
     assert all(type(number) is int for number in read)
 
 
@@ -107,7 +111,8 @@ class Seeding(Rows):
 
 
 def ready(dataset):
-    return input_records.dataset_records(dataset, None, lambda row: row, lambda found: torch.tensor(np.stack(found)))
+    facts = OneByOne(EXAMPLE, lambda targets: torch.tensor(np.stack(targets)), lambda: torch.zeros(1, dtype=int))
+    return input_records.dataset_records(RecordSource(dataset), lambda row: row, facts)
 
 
 def drawn_for(number, before):
@@ -141,7 +146,7 @@ def test_generators_that_the_user_seeded_decide_nothing_and_are_put_back():
         torch.manual_seed(0)
         np.random.seed(0)
         random.seed(0)
-        one = net(random_state=0).fit(Augmented(), None)
+        one = net(random_state=0, example_input=EXAMPLE).fit(Augmented(), None)
         drawn = torch.rand(()).item(), np.random.random(), random.random()
         return parameters(one), drawn
 
@@ -161,7 +166,11 @@ def test_a_dataset_that_seeds_generators_does_not_choose_the_masks_of_dropout():
 
 def test_what_is_taken_on_trust_of_a_dataset_is_said_and_only_of_ones_own():
     def said(data, targets=None):
-        return [text for text in net().fit(data, targets).privacy_spent_.assumptions if "record alone" in text]
+        return [
+            text
+            for text in net(example_input=EXAMPLE).fit(data, targets).privacy_spent_.assumptions
+            if "record alone" in text
+        ]
 
     (sentence,) = said(Rows())
     assert sentence.startswith("Rows: what it returns for a number depends on that record alone")
@@ -172,7 +181,7 @@ def test_what_is_taken_on_trust_of_a_dataset_is_said_and_only_of_ones_own():
 def test_no_record_of_a_dataset_is_in_a_pickle():
     planted = X.copy()
     planted[:, 2] = 1.2345678e-3
-    one = net(sample_rate=1.0).fit(Rows(planted), None)
+    one = net(sample_rate=1.0, example_input=EXAMPLE).fit(Rows(planted), None)
     shown = pickle.dumps(one)
     assert np.float32(1.2345678e-3).tobytes() not in shown
     assert b"Rows" not in shown.replace(b"Rows: what it returns", b"")
@@ -209,7 +218,7 @@ class Several(Rows):
 
 
 def test_a_dataset_is_never_asked_for_several_records_in_training():
-    assert net().fit(Several(), None).n_steps_ == 12
+    assert net(example_input=EXAMPLE).fit(Several(), None).n_steps_ == 12
 
 
 class Endless(IterableDataset):
@@ -220,16 +229,12 @@ class Endless(IterableDataset):
 @pytest.mark.parametrize(
     ("dataset", "targets", "match"),
     [
-        (Unequal(), None, r"(?s)of another shape or kind.*shape \(4,\).*crop"),
-        (Failing(), None, r"(?s)Failing fails to read a record \(FileNotFoundError\).*Read all records once"),
-        (Alone(), None, "(?s)no pair.*two values"),
-        (Pair(), None, "(?s)several inputs.*Return a dict"),
         (Endless(), None, "(?s)Endless.*no number of records.*map-style"),
         (Rows(), y, "(?s)together with y.*fit\\(dataset, None\\)"),
         (SliceDataset(Rows()), None, "(?s)SliceDataset without y"),
         (SliceDataset(Rows()), y[:7], "inconsistent numbers"),
         (Rows(X[:0], y[:0]), None, "0 records"),
-        (Rows(X.astype(str)), None, "as numbers"),
+        (Rows(), None, "(?s)Rows.*no example_input.*example_input=torch.zeros"),
     ],
 )
 def test_bad_datasets_are_refused_without_a_word_of_a_record(dataset, targets, match):
@@ -241,16 +246,65 @@ def test_bad_datasets_are_refused_without_a_word_of_a_record(dataset, targets, m
     assert caught.value.__cause__ is None
 
 
+class Labelled(Rows):
+    """Record 7 has another target."""
+
+    def __init__(self, target):
+        super().__init__()
+        self.target = target
+
+    def __getitem__(self, number):
+        row, label = super().__getitem__(number)
+        return row, (self.target if number == 7 else label)
+
+
+class Whole(Rows):
+    def __getitem__(self, number):
+        row, label = super().__getitem__(number)
+        return (row.astype(str) if number == 7 else row), label
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [Unequal(), Failing(), Whole(), Labelled("no"), Labelled([0, 1]), Labelled(None), Labelled(np.zeros(3))],
+    ids=lambda one: f"{type(one).__name__} {getattr(one, 'target', '')}",
+)
+def test_a_record_that_does_not_fit_the_declared_shape_adds_nothing(dataset, one_noise):
+    """The net is that of a data set in which this record has no declared label."""
+    blank = seeded(sample_rate=1.0).fit(Labelled(99), None)
+    odd = seeded(sample_rate=1.0).fit(dataset, None)
+    assert torch.equal(parameters(blank), parameters(odd))
+
+
+@pytest.mark.parametrize("dataset", [Alone(), Pair(), Rows(X.astype(str))])
+def test_a_dataset_without_any_record_that_fits_trains_on_nothing(dataset, one_noise):
+    trained = [seeded(sample_rate=1.0).fit(data, None) for data in (dataset, Rows(targets=np.full(120, 99)))]
+    assert torch.equal(*map(parameters, trained))
+
+
+def test_record_0_is_a_record_like_any_other():
+    """A first record of whole numbers makes no whole numbers of the others."""
+
+    class Mixed(Rows):
+        def __getitem__(self, number):
+            row, label = super().__getitem__(number)
+            return (np.ones(4, int) if number == 0 else row), label
+
+    records = ready(Mixed())
+    with records.opened(7) as opened:
+        inputs, _ = opened.take(torch.tensor([[0, 1]]))
+    assert inputs.dtype == torch.float32
+    assert torch.equal(inputs[0, 1], torch.from_numpy(X[1]))
+
+
 def test_parts_of_datasets_of_arrays_are_arrays():
     whole = TensorDataset(torch.from_numpy(X), torch.from_numpy(y))
     part = Subset(whole, range(10, 60))
     for inputs, targets in (
-        input_records.arrays_from_dataset(part, None),
-        input_records.arrays_from_dataset(Subset(part, range(50)), None),
-        input_records.arrays_from_dataset(skorch.dataset.Dataset(X[10:60], y[10:60]), None),
-        input_records.arrays_from_dataset(
-            SliceDataset(whole)[np.arange(10, 60)], SliceDataset(whole, idx=1)[np.arange(10, 60)]
-        ),
+        arrays_from_dataset(part, None),
+        arrays_from_dataset(Subset(part, range(50)), None),
+        arrays_from_dataset(skorch.dataset.Dataset(X[10:60], y[10:60]), None),
+        arrays_from_dataset(SliceDataset(whole)[np.arange(10, 60)], SliceDataset(whole, idx=1)[np.arange(10, 60)]),
     ):
         np.testing.assert_array_equal(np.asarray(inputs), X[10:60])
         np.testing.assert_array_equal(np.asarray(targets), y[10:60])
@@ -259,9 +313,8 @@ def test_parts_of_datasets_of_arrays_are_arrays():
         def __getitem__(self, number):
             return self.tensors[0].mean(0), self.tensors[1][number]
 
-    assert input_records.is_dataset(
-        input_records.arrays_from_dataset(Mine(torch.from_numpy(X), torch.from_numpy(y)), None)[0]
-    )
+    mine = Mine(torch.from_numpy(X), torch.from_numpy(y))
+    assert arrays_from_dataset(mine, None)[0] is mine
 
 
 # --- in searches --------------------------------------------------------------------------------------------------
@@ -271,18 +324,19 @@ SPACE = {"lr": [0.1, 0.5]}
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("module", "data", "targets"),
+    ("module", "data", "targets", "example"),
     [
-        (Small, SliceDataset(Rows()), y),
-        (Small, SliceDataset(Rows()), SliceDataset(Rows(), idx=1)),
-        (Both, SliceDict(values=X, words=words), y),
-        (Both, SliceDataset(Named()), y),
+        (Small, SliceDataset(Rows()), y, EXAMPLE),
+        (Small, SliceDataset(Rows()), SliceDataset(Rows(), idx=1), EXAMPLE),
+        (Both, SliceDict(values=X, words=words), y, None),
+        (Both, SliceDataset(Named()), y, NAMED),
     ],
 )
-def test_searches_split_what_skorchs_own_helpers_hold(module, data, targets):
+def test_searches_split_what_skorchs_own_helpers_hold(module, data, targets, example):
     if isinstance(targets, np.ndarray):
-        assert GridSearchCV(net(module), SPACE, cv=2).fit(data, targets).best_params_["lr"] in SPACE["lr"]
-    one = net(module, noise_multiplier=None)
+        plain = net(module, example_input=example)
+        assert GridSearchCV(plain, SPACE, cv=2).fit(data, targets).best_params_["lr"] in SPACE["lr"]
+    one = net(module, noise_multiplier=None, example_input=example)
     search = DPRandomSearchCV(one, SPACE, n_iter=3, epsilon=8.0, delta=1e-5, random_state=0)
     search.fit(data, np.asarray(targets))
     assert search.privacy_spent_.epsilon <= 8.0
@@ -318,7 +372,10 @@ def test_inputs_by_name_train_as_one_table_of_all_does(one_noise):
 
 
 def test_a_dataset_may_return_inputs_by_name():
-    found = [seeded(Both).fit({"values": X, "words": words}, y), seeded(Both).fit(Named(), None)]
+    found = [
+        seeded(Both, example_input=NAMED).fit({"values": X, "words": words}, y),
+        seeded(Both, example_input=NAMED).fit(Named(), None),
+    ]
     torch.testing.assert_close(*map(parameters, found), rtol=1e-4, atol=1e-5)
     assert found[1].predict(Named()).shape == (120,)
 

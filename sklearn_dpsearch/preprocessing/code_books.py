@@ -1,0 +1,138 @@
+"""Code books as people write them: entries of JSON Schema, of Frictionless Table Schema, and lists of codes."""
+
+from __future__ import annotations
+
+import json
+import numbers
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..data.lists import WHOLE
+
+#: Word of a code book ↦ word of a schema.
+WORDS = {
+    **dict.fromkeys(("min", "minimum", "exclusiveMinimum"), "lower"),
+    **dict.fromkeys(("max", "maximum", "exclusiveMaximum"), "upper"),
+    **dict.fromkeys(("enum", "categories"), "values"),
+}
+#: Words of a schema's entry.
+OPTIONS = frozenset({"lower", "upper", "bins", "scale", "values", "buckets"})
+#: Words of a code book that say nothing about values.
+SILENT = frozenset(
+    {"title", "description", "name", "format", "label", "unit", "required", "unique", "example", "examples"}
+)
+#: Type of a code book ↦ kind of the values.
+TYPES = {
+    **dict.fromkeys(("integer", "number"), "numbers"),
+    "string": "text",
+    "boolean": "flags",
+    **dict.fromkeys(("date", "datetime"), "dates"),
+}
+
+
+class CodeBookEntry(NamedTuple):
+    """Entry in the words of a schema, and the declared kind of its values: text, numbers, flags, dates, or empty."""
+
+    entry: Any
+    kind: str = ""
+
+
+def columns_of_book(book: Any) -> Any:
+    """Entries by column of a code book: JSON Schema's properties, Frictionless fields, or the book itself."""
+    if not isinstance(book, Mapping):
+        return book
+    if book.get("type") == "object" and isinstance(book.get("properties"), Mapping):
+        return book["properties"]
+    for outer in ("schema", "resources"):
+        inner = book.get(outer)
+        inner = inner[0] if isinstance(inner, list) and len(inner) == 1 else inner
+        if isinstance(inner, Mapping) and ("fields" in inner or "schema" in inner):
+            return columns_of_book(inner)
+    fields = book.get("fields")
+    if isinstance(fields, list) and all(isinstance(one, Mapping) and "name" in one for one in fields):
+        return {one["name"]: one for one in fields}
+    return book
+
+
+def read_book(path: str | Path) -> Any:
+    """Read a code book from a file of JSON or YAML."""
+    text = Path(path).read_text(encoding="utf-8")
+    return json.loads(text) if str(path).endswith(".json") else yaml_module().safe_load(text)
+
+
+def yaml_module() -> Any:
+    """Module of PyYAML, or an error with the remedy."""
+    try:
+        import yaml
+    except ImportError as error:
+        raise ImportError("A schema as YAML needs PyYAML: pip install pyyaml.") from error
+    return yaml
+
+
+def entry_of(name: str, stated: Any) -> CodeBookEntry:
+    """Entry of a schema for an entry of a code book; others as they are.
+
+    Raises
+    ------
+    ValueError
+        For words that are not known, and for a type without the values or the ends that a schema needs.
+    """
+    if not isinstance(stated, Mapping) or not stated:
+        return CodeBookEntry(stated)
+    words = {key for key in stated if isinstance(key, str)} & {*WORDS, *OPTIONS, *SILENT, "type", "constraints"}
+    if not words and all(isinstance(label, str) for label in stated.values()):
+        return _codes_with_labels(list(stated))
+    flat = {**stated, **(stated.get("constraints") or {})}
+    declared = _declared_kind(name, flat.pop("type", None))
+    flat.pop("constraints", None)
+    entry = {WORDS.get(key, key): value for key, value in flat.items() if key not in SILENT}
+    if declared == "flags" and not entry:
+        return CodeBookEntry([False, True], declared)
+    if not declared:
+        return CodeBookEntry(entry)
+    if not entry.keys() & {"values", "buckets"} and not {"lower", "upper"} <= entry.keys():
+        raise ValueError(_needed(name, stated, declared))
+    if "values" in entry:
+        entry["values"] = [_in_kind(value, declared) for value in entry["values"] if value is not None]
+    return CodeBookEntry(entry, declared)
+
+
+def _codes_with_labels(codes: list[Any]) -> CodeBookEntry:
+    """Codes of a dictionary from codes to labels; whole numbers in text are numbers, as JSON has no others."""
+    whole = all(isinstance(code, str) and WHOLE.fullmatch(code) for code in codes)
+    if whole:
+        codes = [int(float(code)) for code in codes]
+    are_numbers = all(isinstance(code, numbers.Real) for code in codes)
+    return CodeBookEntry({"values": codes}, "numbers" if are_numbers else "")
+
+
+def _declared_kind(name: str, stated: Any) -> str:
+    kinds = [one for one in stated if one != "null"] if isinstance(stated, list) else [stated]
+    if kinds == [None]:
+        return ""
+    if len(kinds) != 1 or kinds[0] not in TYPES:
+        raise ValueError(
+            f"Found type={stated!r} for column {name!r} of the schema; one of {sorted(TYPES)} is needed, or none."
+        )
+    return TYPES[kinds[0]]
+
+
+def _in_kind(value: Any, declared: str) -> Any:
+    """Value in its declared kind: files have texts for numbers, and numbers for texts."""
+    if declared == "numbers" and isinstance(value, str) and WHOLE.fullmatch(value):
+        return int(float(value))
+    return str(value) if declared == "text" and not isinstance(value, bool) else value
+
+
+def _needed(name: str, stated: Mapping[str, Any], declared: str) -> str:
+    """Text of an error for a type alone."""
+    remedy = (
+        "the list of all values, {'enum': ['a', 'b']}, or {'buckets': 64},"
+        if declared == "text"
+        else "both ends, {'minimum': 0, 'maximum': 99},"
+    )
+    return (
+        f"Found {dict(stated)!r} for column {name!r} of the schema, which does not say what the column may hold; "
+        f"{remedy} is needed."
+    )
