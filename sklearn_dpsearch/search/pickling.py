@@ -38,7 +38,8 @@ WHAT_TRAVELS = (
     "fit."
 )
 MADE_THERE = "it is, or holds, a class or function that was made inside of a function; define it at the top of a script"
-#: Kinds of code, and of functions with a cache.
+#: Whether a module's name leads to code, as cloudpickle says it; kinds of code, and of functions with a cache.
+is_importable = cloudpickle.cloudpickle._should_pickle_by_reference
 CACHED = type(functools.lru_cache(len))
 CODE = (type, FunctionType, ModuleType, CACHED)
 
@@ -99,9 +100,7 @@ class Code:
 
 def _goes_by_value(thing: Any) -> bool:
     code = thing.__wrapped__ if isinstance(thing, CACHED) else thing
-    return getattr(code, "__module__", "") != "builtins" and not cloudpickle.cloudpickle._should_pickle_by_reference(
-        code
-    )
+    return getattr(code, "__module__", "") != "builtins" and not is_importable(code)
 
 
 class _OfThisProcess:
@@ -139,15 +138,9 @@ class _Pickler(cloudpickle.Pickler):
     """
 
     def __init__(
-        self,
-        file: Any,
-        shared: Sequence[Any] = (),
-        code: Code | None = None,
-        buffers: list[pickle.PickleBuffer] | None = None,
-        *,
-        notes: bool = False,
+        self, file: Any, shared: Sequence[Any], code: Code | None, out_of_band: Any = None, notes: bool = False
     ) -> None:
-        super().__init__(file, protocol=5, buffer_callback=None if buffers is None else buffers.append)
+        super().__init__(file, protocol=5, buffer_callback=out_of_band)
         self._notes = notes
         self._shared = {id(one): number for number, one in enumerate(shared)}
         self._code = _OfThisProcess.code if code is None else code
@@ -270,7 +263,7 @@ class Packed:
         with contextlib.suppress(Exception):
             while number < len(code.objects):  # once, but for code that only shared objects use
                 number, head, buffers = len(code.objects), io.BytesIO(), list[pickle.PickleBuffer]()
-                _Pickler(head, (), code, buffers, notes=True).dump((code.objects[:], list(shared)))
+                _Pickler(head, (), code, buffers.append, notes=True).dump((code.objects[:], list(shared)))
             code.closed = True
         if not code.closed:  # outside of the handler: a chained exception could quote a record
             raise PrivacyError(f"Found records or public data that cannot be pickled. {WHAT_TRAVELS}")

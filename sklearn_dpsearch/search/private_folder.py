@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-import secrets
 import shutil
 import tempfile
+import uuid
 
 import filelock
 
@@ -25,7 +25,7 @@ class PrivateFolder:
         for lock in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), f"{PREFIX}*{LOCK}")):
             with contextlib.suppress(OSError, filelock.Timeout), filelock.FileLock(lock, timeout=0):
                 remove(lock.removesuffix(LOCK))
-        self.path = os.path.join(tempfile.gettempdir(), PREFIX + secrets.token_hex(8))
+        self.path = os.path.join(tempfile.gettempdir(), PREFIX + uuid.uuid4().hex)
         self._lock = filelock.FileLock(self.path + LOCK, timeout=0, mode=0o600)
         self._lock.acquire()
         os.mkdir(self.path, 0o700)

@@ -31,24 +31,7 @@ from .._process import Stage, is_private
 from . import serving
 from .pickling import Code, Packed, beyond_streams, pickled, unpickled
 from .private_folder import PrivateFolder
-from .serving import (
-    ERROR,
-    FILES,
-    HERE,
-    HOLD,
-    HOLD_OPEN,
-    IMPORT,
-    NETWORK,
-    NOT_READ,
-    PROCESSES,
-    READY,
-    RUN,
-    SOCKETS,
-    STAGE,
-    VALUE,
-    Surroundings,
-    path_of_modules,
-)
+from .serving import ERROR, HERE, HOLD, HOLD_OPEN, IMPORT, NOT_READ, READY, RUN, STAGE, VALUE, WALLS, Surroundings
 from .serving import PrivateProcessError as PrivateProcessError  # raised by all work
 
 Found = TypeVar("Found")
@@ -134,12 +117,10 @@ class PrivateProcess:
 
     def _prepare(self, work: bytes, pack: Callable[[str | None], Packed]) -> None:
         self._work, self._child = work, None
-        self._folder = None if HERE.forks else PrivateFolder()
-        try:
-            self._packed = pack(None if self._folder is None else self._folder.path)
-        except BaseException:
-            self._remove()
-            raise
+        with contextlib.ExitStack() as ends:
+            self._packed = pack(None if HERE.forks else ends.enter_context(PrivateFolder()))
+            ends.callback(lambda: self._packed.close())
+            self._ends = ends.pop_all()
 
     _child: _Child | None
 
@@ -152,10 +133,11 @@ class PrivateProcess:
             If that fails; no record was used.
         """
         self._child = _Child.holding(self._packed, self._writes is not None)
+        self._ends.callback(self._child.close)
         self._child.send(pickled(Surroundings.here(self._writes)))
         self._child.send(self._work)
         walls = self._child.walls()
-        missing = [one for one in (FILES, NETWORK, SOCKETS, PROCESSES) if one not in walls]
+        missing = [one for one in WALLS if one not in walls]
         return (NO_WALL.format(", ".join(missing)),) if missing and self._writes is not None else ()
 
     def __call__(self, *given: Any, tell: Tell = _ignore) -> Any:
@@ -171,14 +153,7 @@ class PrivateProcess:
 
     def close(self) -> None:
         """End the process and all that it started."""
-        if self._child is not None:
-            self._child.close()
-        self._packed.close()
-        self._remove()
-
-    def _remove(self) -> None:
-        if self._folder is not None:
-            self._folder.close()
+        self._ends.close()
 
     def __enter__(self) -> Self:
         return self
@@ -296,7 +271,7 @@ class _Child:
 
     def send(self, frame: bytes) -> None:
         """Send a frame."""
-        with contextlib.suppress(OSError):  # the process has ended, as ``result`` tells
+        with contextlib.suppress(OSError):  # the process has ended, as ``answer`` tells
             self._connection.send_bytes(frame)
 
     def walls(self) -> set[str]:
@@ -348,7 +323,7 @@ def _sockets(kind: int = socket.SOCK_STREAM) -> tuple[socket.socket, socket.sock
 def _python(entry: str, theirs: socket.socket, given: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
     """Start Python at a function that serves, with one end of a pair of sockets."""
     arguments = ", ".join([str(theirs.fileno()), *map(repr, given)])
-    code = f"import sys; sys.path[:] = {path_of_modules()!r}; "
+    code = f"import sys; sys.path[:] = {Surroundings.here(None).path!r}; "
     if HERE.forks:
         code += f"from {__package__.partition('.')[0]}._namespaces import begin; begin(); "
     code += f"from {serving.__name__} import {entry}; {entry}({arguments})"

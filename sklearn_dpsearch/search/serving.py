@@ -45,12 +45,7 @@ VALUE, ERROR, STAGE, READY = b"v", b"e", b"s", b"w"
 #: Kinds of requests: fork a holder of records and the work on them, behind walls or not; fork a run; only import.
 HOLD, HOLD_OPEN, RUN, IMPORT = b"h", b"o", b"r", b"i"
 #: What walls are against.
-FILES, NETWORK, SOCKETS, PROCESSES = (
-    "files",
-    "the network",
-    "sockets with a path",
-    "processes, process numbers and shared memory",
-)
+WALLS = FILES, NETWORK, SOCKETS, PROCESSES = "files", "the network", "sockets with a path", "processes and their memory"
 
 STOPPED = (
     "The search was stopped by an error whose source and text could depend on the records and are not shown. The cost "
@@ -128,7 +123,7 @@ class Surroundings:
     """Surroundings of the user's process, which private work sees too."""
 
     environment: dict[str, str]
-    folder: str | None
+    folder: str
     path: list[str]
     config: dict[str, Any]
     forks: bool
@@ -137,10 +132,11 @@ class Surroundings:
     @classmethod
     def here(cls, writes: Sequence[str] | None) -> Surroundings:
         """Surroundings of this process."""
-        folder = None
+        folder = os.curdir
         with contextlib.suppress(OSError):  # it may be gone
             folder = os.getcwd()
-        return cls(dict(os.environ), folder, path_of_modules(), get_config(), HERE.forks, writes)
+        path = [place for place in sys.path if isinstance(place, str)]  # as the import system takes it
+        return cls(dict(os.environ), folder, path, get_config(), HERE.forks, writes)
 
     def enter(self, own: str) -> None:
         """Enter the surroundings, with a folder of one's own."""
@@ -154,8 +150,8 @@ class Surroundings:
                 HERE.walls.add(SOCKETS)
         os.environ.clear()
         os.environ.update(self.environment)
-        with contextlib.suppress(OSError, TypeError):
-            os.chdir(self.folder)  # type: ignore[arg-type]
+        with contextlib.suppress(OSError):
+            os.chdir(self.folder)
         sys.path[:] = self.path
         set_config(**self.config)
 
@@ -165,11 +161,6 @@ def _settle(folder: str, writes: Sequence[str] | None = None) -> None:
     if not _namespaces.settle(folder, writes):
         os._exit(1)
     HERE.walls |= {NETWORK, PROCESSES}
-
-
-def path_of_modules() -> list[str]:
-    """Places of modules, as the import system takes them: other objects among them are passed over."""
-    return [place for place in sys.path if isinstance(place, str)]
 
 
 def _isolate(folder: str) -> None:
@@ -279,7 +270,7 @@ class _Forking:
                     signal.signal(number, signal.SIG_DFL)
                 for one in (self._asked, self._wakes, self._woken):
                     one.close()
-                _end_with_parent()
+                _namespaces.system().prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: it ends with its parent
                 HERE.apart = apart
                 become(folder)
             finally:
@@ -399,11 +390,6 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(number)
-
-
-def _end_with_parent() -> None:
-    """Let the system end this process when its parent ends."""
-    _namespaces.system().prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _end_with(life: int) -> None:

@@ -173,6 +173,15 @@ def test_an_array_in_a_file_of_shared_memory_is_read(apart):
         assert privately(totals, [array]) == (20_000.0, 20_000.0)
 
 
+@pytest.mark.slow
+def test_each_process_reads_for_itself_where_a_fork_could_not_use_what_was_read(apart, monkeypatch):
+    """As after the use of a GPU: neither the holder nor a copy of it could use one."""
+    monkeypatch.setattr(private_process, "_uses_cuda", lambda: True)
+    search = fitted(NoisyCentroids(), 2)
+    assert search.best_estimator_.predict(X).shape == y.shape
+    assert not walls_in(search)
+
+
 # --- what is stated ---------------------------------------------------------------------------------------------------
 
 
@@ -184,7 +193,7 @@ def test_the_statement_names_the_walls_that_are_missing(without):
     search = fitted(NoisyCentroids(), 2)
     (stated,) = walls_in(search)
     assert "the network, " in stated
-    assert "process numbers" in stated
+    assert "processes and their memory" in stated
     assert search.best_estimator_.predict(X).shape == y.shape
 
 
