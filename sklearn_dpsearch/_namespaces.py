@@ -6,7 +6,6 @@ the standard library alone: a namespace of users has to be entered before any li
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import os
@@ -37,23 +36,29 @@ def _call(function: str, *given: object) -> bool:
 def begin() -> None:
     """Go on in a child that may make namespaces, if the system allows it, and end with it; no signal of a job ends it.
 
-    Who is not root enters a namespace of users, with the same name and the same rights to files.
+    Who is not root enters a namespace of users, with the same name and rights to files. A copy tries it before.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if not _call("unshare", NEW_PROCESSES):
-        user, group = os.geteuid(), os.getegid()
-        if not _call("unshare", NEW_USERS):
-            return
-        for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            with contextlib.suppress(OSError), open(f"/proc/self/{file}", "w") as stream:
-                stream.write(text)
-        if not _call("unshare", NEW_PROCESSES):
-            return
-    child = os.fork()
-    if child:
+    copy = os.fork()
+    if copy == 0:
+        os._exit(not _enter())
+    if os.waitpid(copy, 0)[1] == 0 and _enter() and (child := os.fork()):
         os.waitpid(child, 0)
         os._exit(0)
+
+
+def _enter() -> bool:
+    """Let children be in a namespace of processes; return whether the system allows it."""
+    if _call("unshare", NEW_PROCESSES):
+        return True
+    user, group = os.geteuid(), os.getegid()
+    if not _call("unshare", NEW_USERS):
+        return False
+    for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        with open(f"/proc/self/{file}", "w") as stream:
+            stream.write(text)
+    return _call("unshare", NEW_PROCESSES)
 
 
 def fork() -> int:
