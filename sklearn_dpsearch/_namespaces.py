@@ -11,7 +11,9 @@ import functools
 import os
 import signal
 import struct
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 NEW_MOUNTS, NEW_IPC, NEW_USERS, NEW_PROCESSES, NEW_NETWORK = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
@@ -33,19 +35,36 @@ def _call(function: str, *given: object) -> bool:
     return int(getattr(system(), function)(*given)) == 0
 
 
-def begin() -> None:
-    """Go on in a child that may make namespaces, if the system allows it, and end with it; no signal of a job ends it.
+def begin() -> bool:
+    """Go on in a child, and end with it; no signal of a job ends it. Return whether the system allows it namespaces.
 
-    Who is not root enters a namespace of users, with the same name and rights to files. A copy tries it before.
+    Who is not root enters a namespace of users, with the same name and rights to files. A copy tries all of it before.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    copy = os.fork()
-    if copy == 0:
-        os._exit(not _enter())
-    if os.waitpid(copy, 0)[1] == 0 and _enter() and (child := os.fork()):
+    if not (_succeeds(os.fork, _try) and _enter()):
+        return False
+    if child := os.fork():
         os.waitpid(child, 0)
         os._exit(0)
+    return True
+
+
+def _try() -> bool:
+    """Return whether a child may fork again and again into namespaces."""
+    settled = partial(settle, tempfile.gettempdir())
+    return _enter() and _succeeds(os.fork, lambda: all(_succeeds(fork, settled) for _ in range(2)))
+
+
+def _succeeds(fork: Callable[[], int], work: Callable[[], bool]) -> bool:
+    """Return whether work succeeds in a child."""
+    child, done = fork(), False
+    if child == 0:
+        try:
+            done = work()
+        finally:
+            os._exit(not done)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def _enter() -> bool:
@@ -116,11 +135,3 @@ def _read_only(writes: Sequence[str]) -> None:
 def _set_mounts(folder: str, which: int, on: int, off: int) -> bool:
     change = struct.pack("=4Q", on, off, 0, 0)
     return _call("syscall", SET_MOUNTS, HERE, os.fsencode(folder), which, change, ctypes.c_size_t(len(change)))
-
-
-def possible(folder: str) -> bool:
-    """Return whether the system allows all of it."""
-    child = fork()
-    if child == 0:
-        os._exit(not settle(folder))
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -322,11 +322,10 @@ def _sockets(kind: int = socket.SOCK_STREAM) -> tuple[socket.socket, socket.sock
 
 def _python(entry: str, theirs: socket.socket, given: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
     """Start Python at a function that serves, with one end of a pair of sockets."""
-    arguments = ", ".join([str(theirs.fileno()), *map(repr, given)])
-    code = f"import sys; sys.path[:] = {Surroundings.here(None).path!r}; "
+    code = f"import sys; sys.path[:] = {Surroundings.here(None).path!r}; given = {[theirs.fileno(), *given]}; "
     if HERE.forks:
-        code += f"from {__package__.partition('.')[0]}._namespaces import begin; begin(); "
-    code += f"from {serving.__name__} import {entry}; {entry}({arguments})"
+        code += f"from {__package__.partition('.')[0]}._namespaces import begin; given.append(begin()); "
+    code += f"from {serving.__name__} import {entry}; {entry}(*given)"
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
     theirs.set_inheritable(True)
     inherited: dict[str, Any] = {"close_fds": False} if os.name == "nt" else {"pass_fds": [theirs.fileno()]}

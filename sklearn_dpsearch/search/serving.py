@@ -221,11 +221,11 @@ def _answer(work: Callable[..., Any], call: bytes) -> bytes:
 # --- forks ------------------------------------------------------------------------------------------------------------
 
 
-def serve(file: int) -> None:
-    """Serve a user's process until that ends."""
+def serve(file: int, apart: bool) -> None:
+    """Serve a user's process until that ends; children have namespaces of their own, where that is possible."""
     with PrivateFolder() as folder:
         HERE.look_around()
-        _Forking(socket.socket(fileno=file), folder, _namespaces.possible(folder)).run()
+        _Forking(socket.socket(fileno=file), folder, apart).run()
 
 
 class _Forking:
