@@ -17,7 +17,7 @@ import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -60,7 +60,11 @@ class Code:
     ----------
     starts_threads : bool
         Whether unpickling them, or what was pickled beside them, starts threads.
+    here : Code or None
+        That of a private process; a user's process has none, and pickles code by value unless told otherwise.
     """
+
+    here: ClassVar[Code | None] = None
 
     def __init__(self, objects: Iterable[Any] = (), closed: bool = False) -> None:
         self.objects, self.starts_threads = list(objects), False
@@ -103,20 +107,9 @@ def _goes_by_value(thing: Any) -> bool:
     return getattr(code, "__module__", "") != "builtins" and not is_importable(code)
 
 
-class _OfThisProcess:
-    """Code of a private process; a user's process has none, and pickles code by value unless told otherwise."""
-
-    code: Code | None = None
-
-
-def enter(code: Code) -> None:
-    """Name code by these numbers from now on: in a private process."""
-    _OfThisProcess.code = code
-
-
 def mark_of_code() -> bytes:
     """Digest of the names of this process's code."""
-    return (_OfThisProcess.code or Code()).mark
+    return (Code.here or Code()).mark
 
 
 def code_of(work: Any, shared: Sequence[Any]) -> Code:
@@ -143,7 +136,7 @@ class _Pickler(cloudpickle.Pickler):
         super().__init__(file, protocol=5, buffer_callback=out_of_band)
         self._notes = notes
         self._shared = {id(one): number for number, one in enumerate(shared)}
-        self._code = _OfThisProcess.code if code is None else code
+        self._code = Code.here if code is None else code
 
     def persistent_id(self, obj: Any) -> int | None:
         found = self._shared.get(id(obj))
@@ -210,7 +203,7 @@ def _dump(pickler: _Pickler, thing: Any) -> None:
 
 def unpickled(content: Any, shared: Sequence[Any] = (), code: Code | None = None) -> Any:
     """Unpickle an object; shared objects and code in it are those of this process."""
-    code = _OfThisProcess.code if code is None else code
+    code = Code.here if code is None else code
     if not (shared or (code and code.objects)):
         return pickle.loads(content)  # without another copy
     return _Unpickler(content, shared, code).load()
@@ -269,20 +262,20 @@ class Packed:
             raise PrivacyError(f"Found records or public data that cannot be pickled. {WHAT_TRAVELS}")
         parts = [head.getbuffer(), *(buffer.raw() for buffer in buffers)]
         facts = pickle.dumps((code.starts_threads, [part.nbytes for part in parts]))
-        packed = cls(_in_memory() if folder is None else _open(folder), folder)
-        with open(packed.file, "wb", closefd=False) as stream:
-            stream.write(len(facts).to_bytes(8, "little") + facts)
-            for part in parts:
-                stream.write(bytes(-stream.tell() % ALIGNED))
-                stream.write(part)
-        return packed
+        return cls._written([len(facts).to_bytes(8, "little") + facts, *parts], folder)
 
     @classmethod
     def copy_of(cls, content: np.ndarray, folder: str | None = None) -> Packed:
         """Packed objects whose content came from elsewhere."""
-        packed = cls(_in_memory() if folder is None else _open(folder), folder)
+        return cls._written([content.data], folder)
+
+    @classmethod
+    def _written(cls, parts: Iterable[Any], folder: str | None) -> Packed:
+        packed = cls(beyond_streams(os.memfd_create("shared")) if folder is None else _open(folder), folder)
         with open(packed.file, "wb", closefd=False) as stream:
-            stream.write(content.data)
+            for part in parts:
+                stream.write(bytes(-stream.tell() % ALIGNED))
+                stream.write(part)
         return packed
 
     @classmethod
@@ -326,10 +319,6 @@ def beyond_streams(file: int) -> int:
     other = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, 3)
     os.close(file)
     return other
-
-
-def _in_memory() -> int:
-    return beyond_streams(os.memfd_create("shared"))
 
 
 def _open(folder: str, flags: int = os.O_RDWR | os.O_CREAT) -> int:

@@ -33,7 +33,7 @@ from threadpoolctl import ThreadpoolController
 from .. import _namespaces
 from .._process import Stage, all_generators, become_private, refresh, reseed
 from ..privacy import PrivacyError
-from .pickling import Packed, enter, pickled, unpickled
+from .pickling import Code, Packed, pickled, unpickled
 from .private_folder import PrivateFolder, remove
 from .sandbox import confine, refuse_sockets_with_a_path
 
@@ -352,8 +352,7 @@ def _hold(connection: Connection, packed: Packed, own: str) -> bool:
 
 def _read(packed: Packed) -> None:
     """Unpickle code and shared objects."""
-    code, HERE.shared = packed.read()
-    enter(code)
+    Code.here, HERE.shared = packed.read()
 
 
 def _become_run(file: int, life: int, folder: str) -> None:
