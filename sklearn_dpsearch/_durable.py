@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 #: Beginning of a whole file, followed by the digest of the rest; and end of its name until it is complete.
-HEADER, NEW = b"sklearn_dpsearch checkpoint 3\n", ".new"
+HEADER, NEW = b"sklearn_dpsearch checkpoint 4\n", ".new"
 START = len(HEADER) + hashlib.sha256().digest_size
 
 

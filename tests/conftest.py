@@ -51,10 +51,18 @@ def in_place(monkeypatch):
     from sklearn_dpsearch._process import generators_kept, without_warnings
     from sklearn_dpsearch.ledger.ledger_context import counted
     from sklearn_dpsearch.search import private_process
+    from sklearn_dpsearch.search.pickling import code_of
 
     class InPlace:
         def __init__(self, work, shared=(), writes=()):
-            self.work = work
+            self.work, self.shared = work, shared
+
+        @property
+        def code(self):
+            return code_of(self.work, self.shared)
+
+        def start(self):
+            return ()
 
         def __call__(self, *given, tell=lambda stage: None):
             monkeypatch.setattr(private_process, "tell", tell)

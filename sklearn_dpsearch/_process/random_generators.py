@@ -7,7 +7,7 @@ import gc
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -84,16 +84,27 @@ def _torch() -> Any:
 KINDS = (np.random.BitGenerator, np.random.RandomState, random.Random)
 
 
-def all_generators() -> list[Any]:
-    """All generators of this process."""
+#: Generators of PyTorch that came in pickles: no list of objects has them.
+RECEIVED: list[Any] = []
+
+
+def all_generators(known: Collection[str] = ()) -> list[Any]:
+    """All generators of this process, but for those of frozen objects (``gc.freeze``) and of known modules.
+
+    Parameters
+    ----------
+    known : collection of str
+        Names of modules.
+    """
     objects = gc.get_objects()
     kinds = {kind: issubclass(kind, KINDS) for kind in {type(one) for one in objects}}
     found = [one for one in objects if kinds[type(one)]]
     torch = _torch()
     if torch is None:
         return found
-    held = (value for module in list(sys.modules.values()) for value in list(vars(module).values()))
-    return found + [value for value in held if type(value) is torch.Generator]
+    modules = [module for name, module in list(sys.modules.items()) if name not in known]
+    held = (value for module in modules for value in list(vars(module).values()))
+    return [*found, *RECEIVED, *(value for value in held if type(value) is torch.Generator)]
 
 
 def refresh(generator: Any) -> None:
@@ -139,4 +150,5 @@ def _of_torch(device: str) -> Any:
 
     made = torch.Generator(device)
     seed_torch(made, _of_the_system())
+    RECEIVED.append(made)
     return made

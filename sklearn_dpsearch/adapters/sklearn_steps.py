@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import itertools
 import numbers
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from types import NoneType
+from functools import partial
+from types import FunctionType, NoneType
 from typing import Any
 
 import numpy as np
@@ -52,6 +54,22 @@ def _has_constant(part: Any) -> bool:
     return bool(given and part.keep_empty_features and not part.add_indicator)
 
 
+def _keeps_no_state(part: Any) -> bool:
+    """The functions, and what they are given, hold nothing that a call could change: it would be released."""
+    given = [one for name in ("kw_args", "inv_kw_args") for one in (getattr(part, name) or {}).values()]
+    return all(map(_is_constant, (part.func, part.inverse_func, *given)))
+
+
+def _is_constant(value: Any) -> bool:
+    if isinstance(value, partial):
+        return all(map(_is_constant, (value.func, *value.args, *value.keywords.values())))
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(_is_constant, value))
+    module = sys.modules.get(getattr(value, "__module__", None) or "")
+    of_a_module = module is not None and getattr(module, getattr(value, "__name__", ""), None) is value
+    return of_a_module or isinstance(value, (FunctionType, np.ufunc, np.ndarray, numbers.Number, str, bytes, NoneType))
+
+
 def _always(part: Any) -> bool:
     return True
 
@@ -62,7 +80,7 @@ LEARN_NOTHING: dict[tuple[str, str], Callable[[Any], bool]] = {
     ("sklearn", "AdditiveChi2Sampler"): _always,
     ("sklearn", "Binarizer"): _always,
     ("sklearn", "FeatureHasher"): _always,
-    ("sklearn", "FunctionTransformer"): _always,
+    ("sklearn", "FunctionTransformer"): _keeps_no_state,
     ("sklearn", "HashingVectorizer"): _always,
     ("sklearn", "Normalizer"): _always,
     ("sklearn", "OneHotEncoder"): _given_categories,
@@ -76,6 +94,7 @@ LEARN_NOTHING: dict[tuple[str, str], Callable[[Any], bool]] = {
 SETTINGS: dict[Callable[[Any], bool], str] = {
     _given_categories: "public categories=[[...], ...], numbers only up to 2**53, and neither min_frequency nor "
     "max_categories",
+    _keeps_no_state: "a function (no object with a state), and numbers, texts and arrays as its arguments",
     _has_constant: "strategy='constant', a public fill_value, keep_empty_features=True and add_indicator=False",
 }
 #: Assumptions that cannot be checked on a step.

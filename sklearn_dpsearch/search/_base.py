@@ -288,12 +288,13 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         with planning(type(self).__name__, self.verbose):
             plan = self._plan(strategy, n_samples, public, self.delta)
             self._check_finite(plan, plan.spent, n_samples, public)
-        spent = replace(plan.spent, unit=unit, assumptions=(*plan.spent.assumptions, *trusted))
+        plan = replace(plan, spent=replace(plan.spent, unit=unit)).assuming(*trusted)
+        spent = plan.spent
         if self.verbose:
             cost = f"epsilon = {up(spent.epsilon)} at delta = {short_up(spent.delta)} for any one {unit}"
             told = f"[{type(self).__name__}] {plan.work}the whole fit costs {cost}"
             print("\n  ".join([told, *columns_read(self.estimator)]))
-        return replace(plan, spent=spent)
+        return plan
 
     def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
@@ -357,17 +358,18 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             kept = start.released(work)
             if kept is not None:
                 self._spend(work.plan, ledger, start.entry, paid=kept.pop("privacy_spent_"))
-                self._release(work.plan, kept)
+                self._release(replace(work.plan, spent=self.privacy_spent_), kept)
                 if self.verbose:
                     print(f"[{type(self).__name__}] this fit has ended before: here is its release; nothing is spent")
                 return self
             work = replace(work, entropy=start.entropy, finished=start.finished)
             work.try_to_draw()
             with private_process.PrivateProcess(work, work.shared, work.writes) as process:
-                start.begin(lambda: self._spend(work.plan, ledger, start.entry))
+                plan = work.plan.assuming(*process.start())
+                start.begin(lambda: self._spend(plan, ledger, start.entry))
                 release = process(tell=tell)
-            start.keep({**release, "privacy_spent_": self.privacy_spent_})
-            self._release(work.plan, release)
+            start.keep({**release, "privacy_spent_": self.privacy_spent_}, process.code)
+            self._release(plan, release)
         return self
 
     def dry_run(self, X_example: Any = None, y_example: Any = None, *, public: bool = False) -> DryRun:

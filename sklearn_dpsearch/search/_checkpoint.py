@@ -31,7 +31,7 @@ from ._checkpoint_folder import RELEASE, STATE, FileOfSearch
 from ._records import with_parameters
 from .execution.job import NOTHING, Finished, NoModelError
 from .execution.randomness import Randomness, entropy_of
-from .pickling import pickled, unpickled
+from .pickling import Code, code_of, pickled, unpickled
 
 ANEW = (
     "Or delete the folder and start anew. The first attempt is then spent as well: add what it promised to what the "
@@ -71,8 +71,8 @@ class Start(ABC):
         """Refuse a search other than the unfinished one, or write down a new one; pay before any use of records."""
 
     @abstractmethod
-    def keep(self, release: Mapping[str, Any]) -> None:
-        """Keep the release of the search, which has ended, and no secret."""
+    def keep(self, release: Mapping[str, Any], code: Code) -> None:
+        """Keep the release of the search, which has ended, with its code by number, and no secret."""
 
 
 class WithoutCheckpoint(Start):
@@ -89,7 +89,7 @@ class WithoutCheckpoint(Start):
         """Pay."""
         pay()
 
-    def keep(self, release: Mapping[str, Any]) -> None:
+    def keep(self, release: Mapping[str, Any], code: Code) -> None:
         """Keep nothing."""
 
 
@@ -127,8 +127,11 @@ class Checkpoint(Start):
         if release is None:
             raise _unusable(self.path, f"of a search that has ended, without its file {RELEASE!r} as it was written")
         self._forget(but=RELEASE)  # should the process have died before
+        code = code_of(prepared, prepared.shared)
+        if not release.startswith(code.mark):
+            raise _unusable(self.path, "of a search that has ended, with other classes or functions of a script")
         try:
-            found: dict[str, Any] = unpickled(release)
+            found: dict[str, Any] = unpickled(release[len(code.mark) :], (), code)
         except Exception as error:
             how = f"of a search that has ended, whose release cannot be read here ({type(error).__name__}: {error})"
             raise _unusable(self.path, f"{how}, perhaps as versions of libraries differ") from error
@@ -155,13 +158,13 @@ class Checkpoint(Start):
         if has_earlier:
             earlier.path.unlink(missing_ok=True)
 
-    def keep(self, release: Mapping[str, Any]) -> None:
+    def keep(self, release: Mapping[str, Any], code: Code) -> None:
         """Keep the release, and no secret. After an error nothing is kept: the caller has the release.
 
         The secrets are gone when this returns, and not before may anyone see the release.
         """
         try:
-            self._release_of(self.entry).write(pickled(dict(release)))
+            self._release_of(self.entry).write(pickled(dict(release), (), code, code.mark))
             self._write({"name": self.entry, "ended": _digests(self._fingerprint)})
             self._forget(but=RELEASE)
         except Exception:

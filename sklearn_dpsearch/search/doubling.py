@@ -345,7 +345,7 @@ class PrivateWalk:
 
 def steps_of_walk(
     fit: PrivateFit,
-    spend: Callable[[], None],
+    spend: Callable[[Plan], None],
     batches: Iterable[Batch],
     release: Callable[[Plan, dict[str, Any]], None],
 ) -> Iterator[RoundRelease]:
@@ -357,25 +357,24 @@ def steps_of_walk(
     ----------
     fit : PrivateFit
     spend : callable
-        Spends the budget; called before the first round.
+        Spends the budget of a plan; called before the first round.
     batches : iterable of lists of dicts
     release : callable
         Sets the fields of the release on the search.
     """
-    over, begun = False, False
+    plan, over = None, False
     with private_process.PrivateProcess(PrivateWalk(fit), fit.shared, fit.writes) as process:
         for batch in batches:
             candidates = checked(batch, fit.plan)
-            if not begun:
-                begun = True
-                spend()
+            if plan is None:
+                spend(plan := fit.plan.assuming(*process.start()))
             kept, over = process(candidates)
             yield kept
             if over:
                 break
-        if not begun:
-            spend()
-        release(fit.plan, process(None))
+        if plan is None:
+            spend(plan := fit.plan.assuming(*process.start()))
+        release(plan, process(None))
 
 
 def checked(batch: Batch, plan: Plan) -> list[Candidate]:

@@ -1,15 +1,23 @@
-"""Pickles for private processes: objects that several of them share, and work on these objects."""
+"""Pickles for private processes: code goes there once and comes back by name, and several share objects.
+
+Classes, functions and modules of scripts, notebooks and tests travel by value. The user's process pickles them once, as
+``Code``; all else names them by numbers, both ways. So no process gets a class that a run has changed, and what comes
+back holds the user's own.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 import io
 import mmap
 import os
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from types import FunctionType, ModuleType
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -29,42 +37,148 @@ WHAT_TRAVELS = (
     "Private work is done in a process of its own. Remove open files, locks, connections and the like, or make them in "
     "fit."
 )
+MADE_THERE = "it is, or holds, a class or function that was made inside of a function; define it at the top of a script"
+#: Whether a module's name leads to code, as cloudpickle says it; kinds of code, and of functions with a cache.
+is_importable = cloudpickle.cloudpickle._should_pickle_by_reference
+CACHED = type(functools.lru_cache(len))
+CODE = (type, FunctionType, ModuleType, CACHED)
+
+
+# --- code -------------------------------------------------------------------------------------------------------------
+
+
+class Code:
+    """Classes, functions and modules that no module's name leads to; processes know them by number.
+
+    Parameters
+    ----------
+    objects : iterable
+    closed : bool
+        Whether further ones are an error: what private work makes cannot leave it.
+
+    Attributes
+    ----------
+    starts_threads : bool
+        Whether unpickling them, or what was pickled beside them, starts threads.
+    here : Code or None
+        That of a private process; a user's process has none, and pickles code by value unless told otherwise.
+    """
+
+    here: ClassVar[Code | None] = None
+
+    def __init__(self, objects: Iterable[Any] = (), closed: bool = False) -> None:
+        self.objects, self.starts_threads = list(objects), False
+        self.closed = closed
+        self._numbers = {id(one): number for number, one in enumerate(self.objects)}
+        self._importable: dict[int, Any] = {}
+
+    def number(self, thing: Any) -> int | None:
+        """Number of a class, function or module; None for what other processes import."""
+        number = self._numbers.get(id(thing))
+        if number is not None or id(thing) in self._importable:
+            return number
+        if not _goes_by_value(thing):
+            self._importable[id(thing)] = thing
+            return None
+        if self.closed:
+            raise pickle.PicklingError(MADE_THERE)
+        self.objects.append(thing)
+        return self._numbers.setdefault(id(thing), len(self._numbers))
+
+    def complete(self, shared: Sequence[Any]) -> None:
+        """Number what this code uses, too; shared objects are not looked into.
+
+        Raises
+        ------
+        PrivacyError
+            If it cannot be pickled.
+        """
+        _dump(_Pickler(io.BytesIO(), shared, self, notes=True), self.objects[:])
+
+    @property
+    def mark(self) -> bytes:
+        """Digest of the names, by which a checkpoint knows that the numbers are the same."""
+        names = [(getattr(one, "__module__", ""), getattr(one, "__qualname__", "")) for one in self.objects]
+        return hashlib.sha256(repr(names).encode()).digest()
+
+
+def _goes_by_value(thing: Any) -> bool:
+    code = thing.__wrapped__ if isinstance(thing, CACHED) else thing
+    return getattr(code, "__module__", "") != "builtins" and not is_importable(code)
+
+
+def mark_of_code() -> bytes:
+    """Digest of the names of this process's code."""
+    return (Code.here or Code()).mark
+
+
+def code_of(work: Any, shared: Sequence[Any]) -> Code:
+    """Code that private work uses, in the order in which a private process numbers it."""
+    code = Code()
+    pickled(work, shared, code)
+    code.complete(shared)
+    return code
+
+
+# --- pickles ----------------------------------------------------------------------------------------------------------
 
 
 class _Pickler(cloudpickle.Pickler):
-    """Pickler of classes of scripts and notebooks too. Some objects are named by numbers, arrays in files by places.
+    """Pickler that names shared objects and code by numbers, and arrays in files by places.
 
-    Generators have fresh states when they arrive.
+    Generators have fresh states when they arrive. One that ``notes`` numbers the code that it meets, and pickles it by
+    value.
     """
 
-    def __init__(self, file: Any, named: Sequence[Any], buffers: list[pickle.PickleBuffer] | None = None) -> None:
-        super().__init__(file, protocol=5, buffer_callback=None if buffers is None else buffers.append)
-        self._numbers = {id(one): number for number, one in enumerate(named)}
-        self.threaded = False
+    def __init__(
+        self, file: Any, shared: Sequence[Any], code: Code | None, out_of_band: Any = None, notes: bool = False
+    ) -> None:
+        super().__init__(file, protocol=5, buffer_callback=out_of_band)
+        self._notes = notes
+        self._shared = {id(one): number for number, one in enumerate(shared)}
+        self._code = Code.here if code is None else code
 
     def persistent_id(self, obj: Any) -> int | None:
-        return self._numbers.get(id(obj))
+        found = self._shared.get(id(obj))
+        if found is None and isinstance(obj, CODE) and self._code is not None:
+            number = self._code.number(obj)
+            return None if number is None or self._notes else ~number
+        return found
 
     def reducer_override(self, obj: Any) -> Any:
-        self.threaded |= type(obj).__module__.partition(".")[0] in THREADED
+        if self._code is not None:
+            self._code.starts_threads |= type(obj).__module__.partition(".")[0] in THREADED
         if type(obj) is np.memmap and (place := place_of(obj)) is not None:
             return MappedArray.open, (place,)
+        if type(obj) is CACHED and _goes_by_value(obj):
+            return _cached, (obj.__wrapped__, obj.cache_parameters())
         if (special := reduction(obj) or _of_skorch(obj)) is not None:
             return special
         return super().reducer_override(obj)
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: Any, named: Sequence[Any]) -> None:
-        super().__init__(file)
-        self._named = named
+    def __init__(self, content: Any, shared: Sequence[Any], code: Code | None) -> None:
+        super().__init__(io.BytesIO(content))
+        self._shared, self._code = shared, code
 
     def persistent_load(self, pid: int) -> Any:
-        return self._named[pid]
+        if pid >= 0:
+            return self._shared[pid]
+        assert self._code is not None
+        return self._code.objects[~pid]
 
 
-def pickled(thing: Any, named: Sequence[Any] = (), head: bytes = b"") -> bytes:
-    """Pickle an object after a head, with others in it named by their numbers.
+def pickled(thing: Any, shared: Sequence[Any] = (), code: Code | None = None, head: bytes = b"") -> bytes:
+    """Pickle an object after a head, with shared objects and code in it named by their numbers.
+
+    Parameters
+    ----------
+    thing : object
+    shared : sequence of object
+    code : Code, optional
+        By default that of a private process; in a user's process all code goes by value.
+    head : bytes
 
     Raises
     ------
@@ -73,20 +187,31 @@ def pickled(thing: Any, named: Sequence[Any] = (), head: bytes = b"") -> bytes:
     """
     file = io.BytesIO(head)
     file.seek(len(head))
+    _dump(_Pickler(file, shared, code), thing)
+    return file.getvalue()
+
+
+def _dump(pickler: _Pickler, thing: Any) -> None:
     try:
-        _Pickler(file, named).dump(thing)
-        return file.getvalue()
+        pickler.dump(thing)
+        return
     except Exception as error:
         told = isinstance(error, (TypeError, AttributeError, pickle.PicklingError))
         why = str(error) if told else type(error).__name__
     raise PrivacyError(f"Found an estimator, a scorer or a parameter that cannot be pickled: {why}. {WHAT_TRAVELS}")
 
 
-def unpickled(content: Any, named: Sequence[Any] = ()) -> Any:
-    """Unpickle an object. Classes of a script come back as the same classes."""
-    if not named:
+def unpickled(content: Any, shared: Sequence[Any] = (), code: Code | None = None) -> Any:
+    """Unpickle an object; shared objects and code in it are those of this process."""
+    code = Code.here if code is None else code
+    if not (shared or (code and code.objects)):
         return pickle.loads(content)  # without another copy
-    return _Unpickler(io.BytesIO(content), named).load()
+    return _Unpickler(content, shared, code).load()
+
+
+def _cached(function: Any, settings: dict[str, Any]) -> Any:
+    """Function with an empty cache."""
+    return functools.lru_cache(**settings)(function)
 
 
 def _of_skorch(thing: Any) -> tuple[Any, ...] | None:
@@ -105,7 +230,7 @@ def _set_attributes(thing: Any, attributes: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Packed:
-    """Objects that private processes share: in memory, or in a file of a folder.
+    """Code and objects that private processes share: in memory, or in a file of a folder.
 
     Parameters
     ----------
@@ -118,39 +243,39 @@ class Packed:
     folder: str | None = None
 
     @classmethod
-    def of(cls, shared: Sequence[Any], folder: str | None = None) -> Packed:
-        """Pickle objects, with arrays out of band.
+    def of(cls, shared: Sequence[Any], code: Code, folder: str | None = None) -> Packed:
+        """Pickle objects, with arrays out of band, and code, which is then closed.
 
         Raises
         ------
         PrivacyError
             For objects that cannot be pickled, in fixed words: they may be records.
         """
-        buffers: list[pickle.PickleBuffer] = []
-        head = io.BytesIO()
-        pickler = _Pickler(head, (), buffers)
-        done = False
+        code.complete(shared)
+        number = -1
         with contextlib.suppress(Exception):
-            pickler.dump(list(shared))
-            done = True
-        if not done:  # outside of the handler: a chained exception could quote a record
+            while number < len(code.objects):  # once, but for code that only shared objects use
+                number, head, buffers = len(code.objects), io.BytesIO(), list[pickle.PickleBuffer]()
+                _Pickler(head, (), code, buffers.append, notes=True).dump((code.objects[:], list(shared)))
+            code.closed = True
+        if not code.closed:  # outside of the handler: a chained exception could quote a record
             raise PrivacyError(f"Found records or public data that cannot be pickled. {WHAT_TRAVELS}")
         parts = [head.getbuffer(), *(buffer.raw() for buffer in buffers)]
-        facts = pickle.dumps((pickler.threaded, [part.nbytes for part in parts]))
-        packed = cls(os.memfd_create("shared") if folder is None else _open(folder), folder)
-        with open(packed.file, "wb", closefd=False) as stream:
-            stream.write(len(facts).to_bytes(8, "little") + facts)
-            for part in parts:
-                stream.write(bytes(-stream.tell() % ALIGNED))
-                stream.write(part)
-        return packed
+        facts = pickle.dumps((code.starts_threads, [part.nbytes for part in parts]))
+        return cls._written([len(facts).to_bytes(8, "little") + facts, *parts], folder)
 
     @classmethod
     def copy_of(cls, content: np.ndarray, folder: str | None = None) -> Packed:
         """Packed objects whose content came from elsewhere."""
-        packed = cls(os.memfd_create("shared") if folder is None else _open(folder), folder)
+        return cls._written([content.data], folder)
+
+    @classmethod
+    def _written(cls, parts: Iterable[Any], folder: str | None) -> Packed:
+        packed = cls(beyond_streams(os.memfd_create("shared")) if folder is None else _open(folder), folder)
         with open(packed.file, "wb", closefd=False) as stream:
-            stream.write(content.data)
+            for part in parts:
+                stream.write(bytes(-stream.tell() % ALIGNED))
+                stream.write(part)
         return packed
 
     @classmethod
@@ -168,8 +293,8 @@ class Packed:
         """Return whether unpickling starts threads, so that each process has to do it by itself."""
         return bool(pickle.loads(self.content.data[8:])[0])
 
-    def read(self) -> list[Any]:
-        """Unpickle the objects. Processes share the memory of arrays until they change them."""
+    def read(self) -> tuple[Code, list[Any]]:
+        """Unpickle the code and the objects. Processes share the memory of arrays until they change them."""
         mapped = memoryview(mmap.mmap(self.file, 0, access=mmap.ACCESS_COPY))
         end = 8 + int.from_bytes(mapped[:8], "little")
         parts = []
@@ -177,16 +302,27 @@ class Packed:
             start = end + -end % ALIGNED
             end = start + size
             parts.append(mapped[start:end])
-        found: list[Any] = pickle.loads(parts[0], buffers=parts[1:])
-        return found
+        objects, shared = pickle.loads(parts[0], buffers=parts[1:])
+        return Code(objects, closed=True), shared
 
     def close(self) -> None:
         """Close the descriptor; the memory is free when no process has it."""
         os.close(self.file)
 
 
+def beyond_streams(file: int) -> int:
+    """Descriptor of the same file that is no standard stream's: a program may have closed those."""
+    if file > 2 or os.name == "nt":
+        return file
+    import fcntl
+
+    other = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(file)
+    return other
+
+
 def _open(folder: str, flags: int = os.O_RDWR | os.O_CREAT) -> int:
-    return os.open(os.path.join(folder, "shared"), flags | getattr(os, "O_BINARY", 0), 0o600)
+    return beyond_streams(os.open(os.path.join(folder, "shared"), flags | getattr(os, "O_BINARY", 0), 0o600))
 
 
 # --- arrays in files --------------------------------------------------------------------------------------------------

@@ -1,48 +1,38 @@
 """Private work in a process of its own: data and work go in, one value comes out.
 
-The only file that knows processes. On Linux a server imports the libraries, and does nothing else. For each fit a
-holder of the records is forked from it, and from the holder the work (which draws, runs and releases) and each run:
+On Linux a server imports the libraries, and does nothing else. For each fit a holder of the records is forked from it,
+and from the holder the work (which draws, runs and releases) and each run:
 
     user's process --asks--> server --forks--> holder --forks--> work --asks--> holder --forks--> run
 
-So all runs start from one and the same state, of a process that has only imported: names, counters and caches tell
-nothing, and no fork follows the use of OpenMP, which would hang. Elsewhere each process is started anew.
+Elsewhere each process is started anew. What happens inside is in ``serving``.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
-import importlib
 import os
 import pickle
-import select
-import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
-from sklearn import get_config, set_config
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
-from .._process import Stage, all_generators, become_private, is_private, refresh, reseed
-from ..privacy import PrivacyError
-from .pickling import Packed, pickled, unpickled
-from .sandbox import confine
-
-if sys.platform != "win32":
-    import fcntl
+from .._process import Stage, is_private
+from . import serving
+from .pickling import Code, Packed, beyond_streams, pickled, unpickled
+from .private_folder import PrivateFolder
+from .serving import ERROR, HERE, HOLD, HOLD_OPEN, IMPORT, NOT_READ, READY, RUN, STAGE, VALUE, WALLS, Surroundings
+from .serving import PrivateProcessError as PrivateProcessError  # raised by all work
 
 Found = TypeVar("Found")
 #: Receiver of public progress.
@@ -53,10 +43,6 @@ PACKAGES = (
     *("numpy", "scipy", "sklearn", "pandas", "torch", "sympy", "mpmath", "networkx", "skorch", "opacus"),
     *("diffprivlib", "dp_accounting", "interpret", __name__.partition(".")[0]),
 )
-#: Kinds of frames.
-VALUE, ERROR, STAGE = b"v", b"e", b"s"
-#: Kinds of requests: fork a holder of records and the work on them, fork a run from a holder, only import.
-HOLD, RUN, IMPORT = b"h", b"r", b"i"
 #: Most modules in a request.
 MODULES = 500
 
@@ -65,22 +51,14 @@ ENDED = (
     "compiled code crashed. The cost in privacy_spent_ is spent. Use fewer workers (n_jobs), and try the candidates on "
     "public or made-up records: dry_run()."
 )
-STOPPED = (
-    "The search was stopped by an error whose source and text could depend on the records and are not shown. The cost "
-    "in privacy_spent_ is spent. Try search.dry_run() on public or made-up records."
+NOT_STARTED = (
+    "A private process could not be started, or was ended at once. No record was used and nothing is spent. It needs "
+    "memory for the records, a temporary folder (tempfile.gettempdir()), and this library as the program imports it."
 )
-NOT_READ = (
-    "A private process could not read what it was sent. It needs this library and the modules of estimators and "
-    "scorers, in the same versions; the file of a numpy.memmap must be there, unchanged and under the same path."
+NO_WALL = (
+    "Candidates tell nothing of records, or of how many candidates there are, by way of {}: this system has no wall "
+    "between candidates and these."
 )
-NO_MODEL_TRAVELS = (
-    "A result cannot leave its private process, because it cannot be pickled. Define classes and functions at the top "
-    "of a module or script, and keep open files, locks and connections out of models. search.dry_run() shows a model."
-)
-
-
-class PrivateProcessError(RuntimeError):
-    """Error for private work that ended without a result."""
 
 
 class EndedError(PrivateProcessError):
@@ -133,42 +111,49 @@ class PrivateProcess:
     """
 
     def __init__(self, work: Callable[..., Any], shared: Sequence[Any] = (), writes: Sequence[str] | None = ()) -> None:
-        self._shared, self._writes = shared, writes
-        self._prepare(pickled(work, shared), partial(Packed.of, shared))
+        self._shared, self._writes, self.code = shared, writes, Code()
+        self.code.starts_threads = _uses_cuda()
+        self._prepare(pickled(work, shared, self.code), partial(Packed.of, shared, self.code))
 
     def _prepare(self, work: bytes, pack: Callable[[str | None], Packed]) -> None:
         self._work, self._child = work, None
-        self._folder = None if _HERE.forks and not _uses_cuda() else tempfile.mkdtemp(prefix="private-")
-        try:
-            self._packed = pack(self._folder)
-        except BaseException:
-            self._remove()
-            raise
+        with contextlib.ExitStack() as ends:
+            self._packed = pack(None if HERE.forks else ends.enter_context(PrivateFolder()))
+            ends.callback(lambda: self._packed.close())
+            self._ends = ends.pop_all()
 
     _child: _Child | None
 
+    def start(self) -> tuple[str, ...]:
+        """Start the process, and let it read all that it was sent; return assumptions, as plain sentences.
+
+        Raises
+        ------
+        PrivateProcessError
+            If that fails; no record was used.
+        """
+        self._child = _Child.holding(self._packed, self._writes is not None)
+        self._ends.callback(self._child.close)
+        self._child.send(pickled(Surroundings.here(self._writes)))
+        self._child.send(self._work)
+        walls = self._child.walls()
+        missing = [one for one in WALLS if one not in walls]
+        return (NO_WALL.format(", ".join(missing)),) if missing and self._writes is not None else ()
+
     def __call__(self, *given: Any, tell: Tell = _ignore) -> Any:
         """Call the work there."""
-        return value_of(self.answer(*given, tell=tell))
+        return value_of(self.answer(*given, tell=tell), self.code)
 
     def answer(self, *given: Any, tell: Tell = _ignore) -> bytes:
         """Answer to a call, still pickled."""
         if self._child is None:
-            self._child = _Child.holding(self._packed)
-            self._child.send(pickled(_Surroundings.here(self._writes)))
-            self._child.send(self._work)
-        return self._child.answer(pickled(given, self._shared), tell)
+            self.start()
+        assert self._child is not None
+        return self._child.answer(pickled(given, self._shared, self.code), tell)
 
     def close(self) -> None:
         """End the process and all that it started."""
-        if self._child is not None:
-            self._child.close()
-        self._packed.close()
-        self._remove()
-
-    def _remove(self) -> None:
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        self._ends.close()
 
     def __enter__(self) -> Self:
         return self
@@ -179,13 +164,13 @@ class PrivateProcess:
 
 def content_for_workers() -> np.ndarray:
     """The objects shared with this process, packed for workers on other machines."""
-    assert _HERE.packed is not None
-    return _HERE.packed.content
+    assert HERE.packed is not None
+    return HERE.packed.content
 
 
 def for_workers(work: Callable[[], Any]) -> bytes:
     """Pickle work on the objects that are shared with this process."""
-    return pickled(work, _HERE.shared)
+    return pickled(work, HERE.shared)
 
 
 def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
@@ -194,7 +179,7 @@ def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
     It never raises an error: clusters log the arguments of tasks that do.
     """
     process = object.__new__(PrivateProcess)
-    process._shared, process._writes = (), None
+    process._shared, process._writes, process.code = (), None, Code()
     try:
         process._prepare(work, partial(Packed.copy_of, content))
         with process:
@@ -216,9 +201,11 @@ def in_own_process(work: Callable[[], Found], threads: int | None = None) -> Fou
     """
     child = _Child.of_this_holder()
     try:
-        if not _HERE.forks:
-            child.send(pickled(_Surroundings.here(_HERE.writes)))
-        child.send(pickled(partial(_with_threads, work, threads), _HERE.shared))
+        if not HERE.forks:
+            child.send(pickled(Surroundings.here(HERE.writes)))
+        child.send(pickled(partial(_with_threads, work, threads), HERE.shared))
+        if not HERE.forks:
+            child.walls()
         found: Found = value_of(child.answer(pickled(()), _ignore))
         return found
     except PrivateProcessError:
@@ -229,7 +216,7 @@ def in_own_process(work: Callable[[], Found], threads: int | None = None) -> Fou
 
 def tell(stage: Stage) -> None:
     """Report public progress from private work."""
-    _HERE.tell(stage)
+    HERE.tell(stage)
 
 
 # --- a child and its frames -------------------------------------------------------------------------------------------
@@ -250,23 +237,24 @@ class _Child:
         self._connection, self._life = connection, life
 
     @classmethod
-    def holding(cls, packed: Packed) -> _Child:
-        """Start a process for work on packed objects."""
+    def holding(cls, packed: Packed, apart: bool) -> _Child:
+        """Start a process for work on packed objects, apart from all other processes if possible."""
         if packed.folder is not None:
-            return cls._started(packed.folder, packed.folder)
-        return cls._forked(_HERE.server.asks() if _HERE.asks is None else _HERE.asks, HOLD, packed.file)
+            return cls._started(packed.folder, tempfile.mkdtemp(dir=packed.folder), packed.folder)
+        asks = _SERVER.asks() if HERE.asks is None else HERE.asks
+        return cls._forked(asks, HOLD if apart else HOLD_OPEN, packed.file)
 
     @classmethod
     def of_this_holder(cls) -> _Child:
         """Start a process for a run, on the objects that are shared with this process."""
-        if _HERE.folder is not None:
-            return cls._started(_HERE.folder, tempfile.mkdtemp())
-        assert _HERE.asks is not None
-        return cls._forked(_HERE.asks, RUN)
+        if HERE.folder is not None:
+            return cls._started(HERE.folder, own := tempfile.mkdtemp(), own)
+        assert HERE.asks is not None
+        return cls._forked(HERE.asks, RUN)
 
     @classmethod
     def _forked(cls, asks: socket.socket, kind: bytes, *files: int) -> _Child:
-        (ours, theirs), (life, alive) = socket.socketpair(), os.pipe()
+        (ours, theirs), (life, alive) = _sockets(), map(beyond_streams, os.pipe())
         with theirs, contextlib.closing(Connection(life, writable=False)):
             child = cls(Connection(ours.detach()), Connection(alive, readable=False))
             with contextlib.suppress(OSError):  # the server has ended, as ``answer`` tells
@@ -274,17 +262,27 @@ class _Child:
         return child
 
     @classmethod
-    def _started(cls, folder: str, own: str) -> _Child:
-        ours, theirs = socket.socketpair()
+    def _started(cls, folder: str, own: str, leaves: str) -> _Child:
+        ours, theirs = _sockets()
         life = contextlib.ExitStack()
         with theirs:
-            life.enter_context(_python("work_alone", theirs, [folder, own], stdin=subprocess.PIPE))
+            life.enter_context(_python("work_alone", theirs, [folder, own, leaves], stdin=subprocess.PIPE))
         return cls(Connection(ours.detach()), life)
 
     def send(self, frame: bytes) -> None:
         """Send a frame."""
-        with contextlib.suppress(OSError):  # the process has ended, as ``result`` tells
+        with contextlib.suppress(OSError):  # the process has ended, as ``answer`` tells
             self._connection.send_bytes(frame)
+
+    def walls(self) -> set[str]:
+        """Wait until the process has read what it was sent; return what it has walls against."""
+        frame = b""
+        with contextlib.suppress(OSError, EOFError):
+            frame = self._connection.recv_bytes()
+        if frame[:1] == READY:
+            found: set[str] = pickle.loads(frame[1:])
+            return found
+        raise PrivateProcessError(pickle.loads(frame[1:])[1] if frame else NOT_STARTED)
 
     def answer(self, call: bytes, tell: Tell) -> bytes:
         """Answer to a call: a frame with a value or an error."""
@@ -307,19 +305,27 @@ def imported() -> list[str]:
     return [name for name in list(sys.modules) if name.partition(".")[0] in PACKAGES]
 
 
-def value_of(answer: bytes) -> Any:
-    """Value of an answer; its error is raised."""
+def value_of(answer: bytes, code: Code | None = None) -> Any:
+    """Value of an answer, with the code of those who asked; its error is raised."""
     content = memoryview(answer)[1:]
     if answer[:1] == VALUE:
-        return unpickled(content)
+        return unpickled(content, (), code)
     error, text = pickle.loads(content)
     raise error(text)
 
 
+def _sockets(kind: int = socket.SOCK_STREAM) -> tuple[socket.socket, socket.socket]:
+    """Pair of sockets, neither of which is a standard stream."""
+    first, second = (beyond_streams(one.detach()) for one in socket.socketpair(type=kind))
+    return socket.socket(fileno=first), socket.socket(fileno=second)
+
+
 def _python(entry: str, theirs: socket.socket, given: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Start Python at a function of this file, with one end of a pair of sockets."""
-    arguments = ", ".join([str(theirs.fileno()), *map(repr, given)])
-    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import {entry}; {entry}({arguments})"
+    """Start Python at a function that serves, with one end of a pair of sockets."""
+    code = f"import sys; sys.path[:] = {Surroundings.here(None).path!r}; given = {[theirs.fileno(), *given]}; "
+    if HERE.forks:
+        code += f"from {__package__.partition('.')[0]}._namespaces import begin; given.append(begin()); "
+    code += f"from {serving.__name__} import {entry}; {entry}(*given)"
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
     theirs.set_inheritable(True)
     inherited: dict[str, Any] = {"close_fds": False} if os.name == "nt" else {"pass_fds": [theirs.fileno()]}
@@ -336,24 +342,29 @@ def _python(entry: str, theirs: socket.socket, given: Sequence[str], **options: 
 
 
 class _Server:
-    """The user's process's server, which is started at the first use; forked copies of that process share it."""
+    """The user's process's server, which is started at the first use."""
 
     def __init__(self) -> None:
         self._asks: socket.socket | None = None
         self.lock = threading.Lock()  # threads may ask first at the same time
         self._process: subprocess.Popen[bytes] | None = None
-        self._of, self._imported = 0, set[str]()
+        self._imported = set[str]()
 
     def asks(self) -> socket.socket:
         """Socket to the server."""
         with self.lock:
-            if self._asks is None or (self._of == os.getpid() and self._process and self._process.poll() is not None):
+            if self._process is None or self._asks is None or self._process.poll() is not None:
                 self.close()
-                ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                ours, theirs = _sockets(socket.SOCK_SEQPACKET)
                 with theirs:
                     self._process = _python("serve", theirs, [])
-                self._asks, self._of, self._imported = ours, os.getpid(), set()
+                self._asks, self._imported = ours, set()
             return self._asks
+
+    def forget(self) -> None:
+        """Leave the server to the process from which this one was forked, as well as the lock of its threads."""
+        self.close()
+        self.__init__()  # type: ignore[misc]
 
     def imports(self, modules: Iterable[str]) -> None:
         """Let the server import modules that it has not imported before."""
@@ -370,76 +381,16 @@ class _Server:
             self._process.returncode = 0  # it ends by itself when no process can ask any more
 
 
-@dataclass
-class _Here:
-    """Role of this process: the user's process, until it becomes a private one."""
-
-    #: Whether processes are forked from a server; elsewhere each is started anew.
-    forks: bool = sys.platform == "linux"
-    server: _Server = field(default_factory=_Server)
-    #: Objects that are shared with this process.
-    shared: Sequence[Any] = ()
-    #: Socket to the holder that forks processes for this one.
-    asks: socket.socket | None = None
-    #: Folder of the packed objects, where nothing is forked.
-    folder: str | None = None
-    #: Folders in which this process may write; None: anywhere.
-    writes: Sequence[str] | None = None
-    #: The packed objects, and whether each process has to unpickle them by itself.
-    packed: Packed | None = None
-    reads: bool = False
-    #: The work of a child to come, perhaps still pickled.
-    work: Any = None
-    #: Generators that forks would have in common.
-    generators: Sequence[Any] = ()
-    #: Connection to the process that asked for this one.
-    connection: Connection | None = None
-    lock: Any = None
-
-    def tell(self, stage: Stage) -> None:
-        """Report progress to the process that asked; threads may report at once."""
-        if self.connection is not None:
-            with self.lock:
-                self.connection.send_bytes(STAGE + pickle.dumps(tuple(stage)))
-
-
-def _free_the_lock() -> None:
-    """Free the lock in a forked copy of this process, where no thread would."""
-    _HERE.server.lock = threading.Lock()
-
-
-_HERE = _Here()
-atexit.register(_HERE.server.close)
+_SERVER = _Server()
+atexit.register(_SERVER.close)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_free_the_lock)
+    os.register_at_fork(after_in_child=_SERVER.forget)
 
 
-@dataclass(frozen=True)
-class _Surroundings:
-    """Surroundings of the user's process, which private work sees too."""
-
-    environment: dict[str, str]
-    folder: str
-    path: list[str]
-    config: dict[str, Any]
-    forks: bool
-    writes: Sequence[str] | None
-
-    @classmethod
-    def here(cls, writes: Sequence[str] | None) -> _Surroundings:
-        return cls(dict(os.environ), os.getcwd(), list(sys.path), get_config(), _HERE.forks, writes)
-
-    def enter(self, own: str) -> None:
-        """Enter the surroundings, with a folder of one's own."""
-        _HERE.forks, _HERE.writes = self.forks, self.writes
-        if self.writes is not None and sys.platform == "linux":
-            confine([own, *self.writes])
-        os.environ.clear()
-        os.environ.update(self.environment)
-        with contextlib.suppress(OSError):
-            os.chdir(self.folder)
-        sys.path[:] = self.path
-        set_config(**self.config)
+def prepare(modules: Iterable[str]) -> None:
+    """Start the server in the background, and let it import: runs find there what the user's process has."""
+    if HERE.forks and not is_private():
+        _SERVER.imports(modules)
 
 
 def _uses_cuda() -> bool:
@@ -448,249 +399,11 @@ def _uses_cuda() -> bool:
     return torch is not None and torch.cuda.is_initialized()
 
 
-def _isolate(folder: str) -> None:
-    """Make this a private process, with a temporary folder and generators of its own, and without warnings."""
-    become_private()
-    _HERE.lock = threading.Lock()
-    if _HERE.reads and _HERE.packed is not None:
-        _HERE.shared = _HERE.packed.read()
-    os.environ["TMPDIR"] = tempfile.tempdir = folder
-    for generator in _HERE.generators:
-        refresh(generator)
-    reseed()
-    warnings.simplefilter("ignore")
-    np.seterr(all="ignore")
-    if (diffprivlib := sys.modules.get("diffprivlib.utils")) is not None:
-        diffprivlib.PrivacyLeakWarning.__init__ = _raise  # no filter of warnings can hide it
-
-
-def _raise(leak: Warning, *args: object) -> NoReturn:
-    raise leak
-
-
-def _serve_calls(connection: Connection) -> None:
-    """Do the work that was unpickled before, or that the first frame brings, for each frame that follows."""
-    _HERE.connection = connection
-    with contextlib.suppress(EOFError, OSError):
-        work = _HERE.work if callable(_HERE.work) else unpickled(_HERE.work or connection.recv_bytes(), _HERE.shared)
-        while True:
-            answer = _answer(work, connection.recv_bytes())
-            with _HERE.lock:
-                connection.send_bytes(answer)
-
-
-def _answer(work: Callable[..., Any], call: bytes) -> bytes:
-    """Call the work. Texts of errors that are not the library's own could depend on records, and stay here."""
-    try:
-        value = work(*unpickled(call, _HERE.shared))
-    except BaseException as error:
-        ours = type(error).__module__.startswith(f"{__name__.partition('.')[0]}.")
-        return ERROR + pickle.dumps((type(error), str(error)) if ours else (PrivateProcessError, STOPPED))
-    try:
-        return pickled(value, head=VALUE)
-    except PrivacyError:
-        return ERROR + pickle.dumps((PrivateProcessError, NO_MODEL_TRAVELS))
-
-
 def _with_threads(work: Callable[[], Found], threads: int | None) -> Found:
     """Do work with a number of threads of linear algebra."""
     if threads is None:
         return work()
     if (torch := sys.modules.get("torch")) is not None:
         torch.set_num_threads(threads)
-    with threadpool_limits(threads):
+    with (HERE.pools or ThreadpoolController()).limit(limits=threads):
         return work()
-
-
-# --- forks ------------------------------------------------------------------------------------------------------------
-
-
-def prepare(modules: Iterable[str]) -> None:
-    """Start the server in the background, and let it import: runs find there what the user's process has."""
-    if _HERE.forks and not is_private():
-        _HERE.server.imports(modules)
-
-
-def serve(file: int) -> None:
-    """Serve a user's process until that ends."""
-    folder = tempfile.mkdtemp(prefix="private-")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        _Forking(socket.socket(fileno=file), folder).run()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-class _Forking:
-    """A process that only imports, holds records and forks: all that it forks starts from this state.
-
-    Parameters
-    ----------
-    asked : socket
-        Brings requests.
-    folder : str
-        For the temporary folders of children.
-    """
-
-    def __init__(self, asked: socket.socket, folder: str) -> None:
-        self._asked, self._folder, self._children = asked, folder, set[int]()
-        self._wakes, self._woken = socket.socketpair()
-        self._woken.setblocking(False)
-        self._wakes.setblocking(False)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
-        signal.set_wakeup_fd(self._wakes.fileno(), warn_on_full_buffer=False)
-
-    def run(self, until: int | None = None) -> None:
-        """Fork for each request, until the asking process or the given child ends."""
-        try:
-            while until not in self._ended() and self._request():
-                pass
-        finally:
-            for child in self._children:
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-
-    def fork(self, become: Callable[[str], None]) -> int:
-        """Fork a child, which gets a temporary folder."""
-        child = os.fork()
-        if child == 0:
-            try:
-                signal.set_wakeup_fd(-1)
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                for one in (self._asked, self._wakes, self._woken):
-                    one.close()
-                _end_with_parent()
-                os.mkdir(folder := os.path.join(self._folder, str(os.getpid())), 0o700)
-                become(folder)
-            finally:
-                os._exit(0)
-        self._children.add(child)
-        return child
-
-    def _ended(self) -> set[int]:
-        """Wait for a request or the end of children; remove the folders of those."""
-        select.select([self._asked, self._woken], [], [])
-        with contextlib.suppress(BlockingIOError):
-            self._woken.recv(4096)
-        ended = set[int]()
-        for child in list(self._children):
-            if os.waitpid(child, os.WNOHANG)[0]:
-                ended.add(child)
-                shutil.rmtree(os.path.join(self._folder, str(child)), ignore_errors=True)
-        self._children -= ended
-        return ended
-
-    def _request(self) -> bool:
-        """Serve a request, if there is one; False when no process can ask any more."""
-        if not select.select([self._asked], [], [], 0)[0]:
-            return True
-        message, files, _, _ = socket.recv_fds(self._asked, 2**16, 3)
-        if not message:
-            return False
-        if message[:1] == IMPORT:
-            _import(message[1:].decode().split())
-        else:
-            become: Callable[..., None] = _become_holder if message[:1] == HOLD else _become_run
-            self.fork(partial(become, *files))
-        for file in files:
-            os.close(file)
-        return True
-
-
-def _import(modules: Sequence[str]) -> None:
-    """Import what can be imported: what fails here is imported where it is needed, or fails there."""
-    for name in modules:
-        with warnings.catch_warnings(), contextlib.suppress(Exception):
-            warnings.simplefilter("ignore")
-            importlib.import_module(name)
-
-
-def _become_holder(file: int, life: int, shared: int, folder: str) -> None:
-    """Unpickle the shared objects, and fork the work on them and its runs."""
-    _end_with(life)
-    connection = Connection(file)
-    if not _hold(connection, Packed(shared), folder):
-        return
-    asked, _HERE.asks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    forking = _Forking(asked, folder)
-    work = forking.fork(partial(_become_work, file))
-    _HERE.work = None  # runs bring theirs
-    connection.close()
-    forking.run(until=work)
-
-
-def _hold(connection: Connection, packed: Packed, own: str) -> bool:
-    """Enter the surroundings of the work, and unpickle what is shared, and the work; return whether all succeeded.
-
-    The work is unpickled here too, so that no child has to import its modules.
-    """
-    try:
-        _HERE.packed = packed
-        unpickled(connection.recv_bytes()).enter(own)
-        _HERE.work = connection.recv_bytes()
-        _HERE.reads = packed.starts_threads and _HERE.forks
-        if not _HERE.reads:
-            with _one_thread():
-                _HERE.shared = packed.read()
-                _HERE.work = unpickled(_HERE.work, _HERE.shared)
-        _HERE.generators = all_generators()
-        return True
-    except Exception:
-        connection.send_bytes(ERROR + pickle.dumps((PrivateProcessError, NOT_READ)))
-        return False
-
-
-def _become_run(connection: int, life: int, folder: str) -> None:
-    _end_with(life)
-    _become_work(connection, folder)
-
-
-def _become_work(connection: int, folder: str) -> None:
-    _isolate(folder)
-    _serve_calls(Connection(connection))
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """Unpickle tensors without OpenMP: a fork of a process that has used it would hang."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        yield
-        return
-    number = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(number)
-
-
-def _end_with_parent() -> None:
-    """Let the system end this process when its parent ends."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
-def _end_with(life: int) -> None:
-    """Let the system end this process when the other end of a pipe is closed, whatever the process is doing."""
-    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)  # SIGIO ends a process
-    if select.select([life], [], [], 0)[0]:
-        os._exit(0)
-
-
-# --- where nothing is forked ------------------------------------------------------------------------------------------
-
-
-def work_alone(file: int, folder: str, own: str) -> None:
-    """Work in a new process, on the packed objects of a folder; its own folder goes with the asking process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_wait_for_the_end, args=(own,), daemon=True).start()
-    _HERE.folder, connection = folder, Connection(file)
-    if _hold(connection, Packed.found(folder), own):
-        _isolate(tempfile.mkdtemp(dir=own))
-        _serve_calls(connection)
-
-
-def _wait_for_the_end(folder: str) -> None:
-    """End this process, and remove its folder, when standard input ends."""
-    sys.stdin.buffer.read()
-    shutil.rmtree(folder, ignore_errors=True)
-    os._exit(0)

@@ -221,7 +221,8 @@ class RandomStrategy(BestOfStrategy):
             progress.last_training()  # also if all candidates failed, which must stay secret
         if final is not None and model is not None:
             after = job.afterwards(final)
-            model = train_last(after, lambda: unfitted_model(after, final.candidates[best], seed), final.records, seed)
+            make = partial(unfitted_model, after, final.candidates[best], seed)
+            model = train_last(after, make, final.records, seed)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
         return Outcome(
             found=model is not None,

@@ -306,6 +306,7 @@ def count_trainings(progress: Progress, job: Job, candidates: Sequence[Candidate
 
 def train_winner(job: Job, candidate: Candidate, score: float, seed: Seed, **attributes: Any) -> Outcome:
     """Train the winner once, privately, on all records."""
-    model = train_last(job, lambda: unfitted_model(job, candidate, seed), all_numbers(number_of_records(job.X)), seed)
+    make = partial(unfitted_model, job, candidate, seed)
+    model = train_last(job, make, all_numbers(number_of_records(job.X)), seed)
     attributes = {"best_estimator_": model, **attributes}
     return Outcome(found=model is not None, rows=[(candidate, score)], attributes=attributes)

@@ -1,25 +1,35 @@
-"""A sandbox of the kernel's for private work: it reads files, writes only in its own folders, and has no network.
+"""A sandbox of the kernel's for private work: it writes only in its own folders, and reaches no socket with a path.
 
-Landlock and a network namespace, on Linux, as far as the kernel has them and allows them.
+Landlock and a filter of system calls, on Linux, as far as the kernel has them.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
+import platform
 import struct
 from collections.abc import Sequence
 
+from .._namespaces import system
+
 #: System calls, which have these numbers on all processors.
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
-SET_NO_NEW_PRIVS, NEW_USERS, NEW_NETWORK = 38, 0x10000000, 0x40000000
+SET_NO_NEW_PRIVS, SET_SECCOMP, FILTER = 38, 22, 2
 #: Rights to files: of every version of Landlock, to link and move (version 2), and to truncate (version 3).
 WRITE, CHANGE_FOLDERS, MOVE, TRUNCATE = 1 << 1, 0b1111111110000, 1 << 13, 1 << 14
 #: Rights to TCP, bind and connect (version 4); abstract sockets of other processes (version 6).
 TCP, ABSTRACT_SOCKETS = 0b11, 1
-#: Devices, which hold nothing; and what processes of one computer share: semaphores need files there.
-DEVICES, SHARED_MEMORY = "/dev", "/dev/shm"
+#: Devices and processes, whose files hold nothing; and what processes share: semaphores need files there.
+HOLD_NOTHING, SHARED_MEMORY = ("/dev", "/proc"), "/dev/shm"
+#: Processor ↦ its name in filters, and its number of the system call ``socket``.
+SOCKET = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
+#: Of filters: load a word, keep some bits of it, compare it, return; answers (the family is unknown).
+LOAD, AND, EQUAL, RETURN, ALLOW, REFUSE = 0x20, 0x54, 0x15, 0x06, 0x7FFF0000, 0x00050000 | 97
+#: Where a filter finds the processor, the number of the system call, and its first two arguments.
+PROCESSOR, NUMBER, FAMILY, TYPE = 4, 0, 16, 24
+#: The family of sockets with a path; bits of a type; the type of the socket by which CUDA shares memory.
+UNIX, TYPES, SEQUENCED = 1, 15, 5
 
 
 def confine(folders: Sequence[str]) -> bool:
@@ -30,8 +40,7 @@ def confine(folders: Sequence[str]) -> bool:
     folders : sequence of str
         Where files may be written.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    _leave_network(libc)
+    libc = system()
     version = int(libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), 1))
     if version < 1:
         return False
@@ -42,8 +51,8 @@ def confine(folders: Sequence[str]) -> bool:
     rules = int(libc.syscall(CREATE_RULESET, ruleset, ctypes.c_size_t(len(ruleset)), 0))
     if rules < 0:
         return False
-    for folder in filter(os.path.isdir, (DEVICES, SHARED_MEMORY, *folders)):
-        rights = to_files if folder == DEVICES else to_folders
+    for folder in filter(os.path.isdir, (*HOLD_NOTHING, SHARED_MEMORY, *folders)):
+        rights = to_files if folder in HOLD_NOTHING else to_folders
         beneath = os.open(folder, os.O_PATH | os.O_CLOEXEC)
         libc.syscall(ADD_RULE, rules, 1, struct.pack("=Qi", rights, beneath), 0)
         os.close(beneath)
@@ -53,13 +62,31 @@ def confine(folders: Sequence[str]) -> bool:
     return confined
 
 
-def _leave_network(libc: ctypes.CDLL) -> None:
-    """Enter a namespace without a network; who is not root needs one of users too, and stays who he is."""
-    if libc.unshare(NEW_NETWORK) == 0:
-        return
-    users = {"uid_map": os.getuid(), "gid_map": os.getgid()}
-    if libc.unshare(NEW_USERS | NEW_NETWORK) == 0:
-        with contextlib.suppress(OSError):  # some systems allow the namespace, and no names in it
-            for file, text in [("setgroups", "deny"), *((name, f"{one} {one} 1") for name, one in users.items())]:
-                with open(f"/proc/self/{file}", "w") as stream:
-                    stream.write(text)
+def refuse_sockets_with_a_path() -> bool:
+    """Let this process, and all that it starts, make no socket by which logs, databases and services listen in files.
+
+    Pairs of sockets and pipes stay, and sockets of packets in sequence, without which CUDA does not start; return
+    whether the kernel could.
+    """
+    if platform.machine() not in SOCKET:
+        return False
+    processor, number = SOCKET[platform.machine()]
+    steps = [
+        (LOAD, 0, 0, PROCESSOR),
+        (EQUAL, 0, 8, processor),  # nor system calls of another processor
+        (LOAD, 0, 0, NUMBER),
+        (EQUAL, 0, 5, number),
+        (LOAD, 0, 0, FAMILY),
+        (EQUAL, 0, 3, UNIX),
+        (LOAD, 0, 0, TYPE),
+        (AND, 0, 0, TYPES),
+        (EQUAL, 0, 1, SEQUENCED),
+        (RETURN, 0, 0, ALLOW),
+        (RETURN, 0, 0, REFUSE),
+    ]
+    program = b"".join(struct.pack("=HBBI", *step) for step in steps)
+    held = ctypes.create_string_buffer(program, len(program))
+    pointer = struct.pack("@HP", len(steps), ctypes.addressof(held))
+    libc = system()
+    libc.prctl(SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    return bool(libc.prctl(SET_SECCOMP, FILTER, pointer) == 0)

@@ -6,6 +6,7 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from sklearn.base import clone
@@ -400,10 +401,7 @@ class SubsetStrategy(BestOfStrategy):
         progress.last_training()  # also after a failure: which training failed must stay secret
         if tuned is not None:
             after = job.afterwards(final)
-
-            def make() -> Any:
-                return self._last_model(after, tuned, candidates[best], parameters, seed)
-
+            make = partial(self._last_model, after, tuned, candidates[best], parameters, seed)
             model = train_last(after, make, final.records, seed)
         return Outcome(
             found=model is not None,

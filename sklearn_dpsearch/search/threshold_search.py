@@ -200,7 +200,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         seed = self.random_state
         fit = replace(fit, entropy=None if seed is None else entropy_of(seed))
         fit.strategy.split(fit.plan, (), fit.n_samples, Randomness(0))  # raises what the draw would raise
-        return steps_of_walk(fit, lambda: self._spend(fit.plan, ledger), batches, self._release)
+        return steps_of_walk(fit, lambda plan: self._spend(plan, ledger), batches, self._release)
 
     def _strategy(self) -> ThresholdStrategy | DoublingStrategy:
         if isinstance(self.threshold, Doubling):
@@ -309,8 +309,8 @@ class ThresholdStrategy(Strategy):
         place, run = first
         candidate, model = candidates[place], run.model
         if self.search.refit is True:
-            every = all_numbers(number_of_records(job.X))
-            model = train_last(job, lambda: unfitted_model(job, candidate, last), every, last)
+            make = partial(unfitted_model, job, candidate, last)
+            model = train_last(job, make, all_numbers(number_of_records(job.X)), last)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
         attributes = {**shown, "best_score_std_": run.std, "found_": True}
         return Outcome(found=model is not None, rows=[(candidate, run.score)], attributes=attributes)

@@ -11,7 +11,7 @@ RANDOM, GRID, SUBSET, THRESHOLD = (
 LEAKS, BAD = "search/test_nothing_leaks.py", "search/test_bad_input.py"
 
 #: Tests of private processes.
-PROCESS = "search/test_private_process.py"
+PROCESS, CODE, WALLS = "search/test_private_process.py", "search/test_code_by_name.py", "search/test_walls.py"
 
 MUTANTS = {
     "classes that occur": Mutant(
@@ -58,8 +58,8 @@ MUTANTS = {
     ),
     "candidates that write": Mutant(
         mistake="Private processes are not confined: candidates write files, as many as there are.",
-        file="search/private_process.py",
-        old='        if self.writes is not None and sys.platform == "linux":\n',
+        file="search/serving.py",
+        old="        if HERE.forks and self.writes is not None:\n",
         new="        if False:\n",
         tests=("search/test_sandbox.py",),
     ),
@@ -146,7 +146,7 @@ MUTANTS = {
     ),
     "forks draw the same": Mutant(
         mistake="Generators that modules and objects hold have the same state in each run.",
-        file="search/private_process.py",
+        file="search/serving.py",
         old="        refresh(generator)\n",
         new="        pass\n",
         tests=(f"{PROCESS}::test_each_process_draws_noise_of_its_own",),
@@ -160,7 +160,7 @@ MUTANTS = {
     ),
     "errors quoted": Mutant(
         mistake="The text of any error leaves the private process.",
-        file="search/private_process.py",
+        file="search/serving.py",
         old="(type(error), str(error)) if ours else (PrivateProcessError, STOPPED)",
         new="(PrivateProcessError, str(error))",
         tests=(f"{PROCESS}::test_errors_come_in_fixed_words",),
@@ -174,10 +174,101 @@ MUTANTS = {
     ),
     "private work that lives on": Mutant(
         mistake="Private work goes on when Ctrl-C was pressed.",
-        file="search/private_process.py",
+        file="search/serving.py",
         old="    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())\n",
         new="    return\n",
         tests=(f"{PROCESS}::test_an_interrupt_ends_the_process_and_is_raised",),
+    ),
+    "code that comes back by value": Mutant(
+        mistake="Results bring classes and functions of a script back as a run has left them, with counts and memos.",
+        file="search/pickling.py",
+        old="            return None if number is None or self._notes else ~number\n",
+        new="            return None\n",
+        tests=(f"{CODE}::test_no_run_changes_the_users_code_or_that_of_another_run",),
+    ),
+    "code that is made in a run": Mutant(
+        mistake="A function that a run has made leaves it, with the records in its closure.",
+        file="search/pickling.py",
+        old="        return Code(objects, closed=True), shared\n",
+        new="        return Code(objects), shared\n",
+        tests=(f"{CODE}::test_a_class_that_is_made_in_a_run_cannot_travel",),
+    ),
+    "numbers for half of the code": Mutant(
+        mistake="Functions that a class uses have no number, and come back as copies with their memos.",
+        file="search/pickling.py",
+        old="    code.complete(shared)\n    return code\n",
+        new="    return code\n",
+        tests=(f"{CODE}::test_code_is_numbered_with_all_that_it_uses",),
+    ),
+    "finished runs lost in silence": Mutant(
+        mistake="Finished runs of classes of a script are not kept in a checkpoint.",
+        file="search/execution/job.py",
+        old="done.write(pickled(result, head=mark_of_code()))",
+        new="done.write(__import__('pickle').dumps(result))",
+        tests=(f"{CODE}::test_finished_runs_and_the_release_of_a_scripts_class_are_kept",),
+    ),
+    "generators of PyTorch in code": Mutant(
+        mistake="A generator of PyTorch in a function of a script has the same state in each run.",
+        file="_process/random_generators.py",
+        old="    RECEIVED.append(made)\n",
+        new="",
+        tests=(f"{CODE}::test_generators_of_torch_in_code_draw_noise_of_their_own",),
+    ),
+    "a step that keeps records": Mutant(
+        mistake="A step that learns nothing has a function with a memo, which is released with the records in it.",
+        file="adapters/sklearn_steps.py",
+        old='    ("sklearn", "FunctionTransformer"): _keeps_no_state,\n',
+        new='    ("sklearn", "FunctionTransformer"): _always,\n',
+        tests=(f"{CODE}::test_a_step_that_learns_nothing_keeps_no_state_that_would_be_released",),
+    ),
+    "shared memory that tells": Mutant(
+        mistake="Runs see what others have left in shared memory.",
+        file="_namespaces.py",
+        old='    elif os.path.isdir(SHARED_MEMORY) and not _mount("tmpfs", SHARED_MEMORY, "mode=1777"):\n',
+        new="    elif False:\n",
+        tests=(f"{WALLS}::test_a_run_sees_nothing_of_others_and_what_it_starts_ends_with_it",),
+    ),
+    "temporary files that tell": Mutant(
+        mistake="Runs see what others have left in their temporary folder, which has the same name in all.",
+        file="_namespaces.py",
+        old='    return _mount("tmpfs", folder, "mode=700")\n',
+        new="    return True\n",
+        tests=(f"{WALLS}::test_a_run_sees_nothing_of_others_and_what_it_starts_ends_with_it",),
+    ),
+    "sockets with a path": Mutant(
+        mistake="A candidate's messages reach the system's log, and whatever else listens at a socket with a path.",
+        file="search/sandbox.py",
+        old="        (EQUAL, 0, 3, UNIX),\n",
+        new="        (EQUAL, 0, 3, UNIX + 1),\n",
+        tests=(f"{WALLS}::test_no_socket_with_a_path_is_reached",),
+    ),
+    "walls that are not there": Mutant(
+        mistake="The statement does not say which walls the system lacks.",
+        file="search/private_process.py",
+        old="if missing and self._writes is not None else ()",
+        new="if missing and self._writes is None else ()",
+        tests=(f"{WALLS}::test_the_statement_names_the_walls_that_are_missing",),
+    ),
+    "paid before it could start": Mutant(
+        mistake="A fit is paid for before its private process has started and read what it was sent.",
+        file="search/_base.py",
+        old="                plan = work.plan.assuming(*process.start())\n",
+        new="                plan = work.plan\n",
+        tests=(f"{WALLS}::test_what_keeps_a_private_process_from_starting_costs_nothing",),
+    ),
+    "folders that stay": Mutant(
+        mistake="What processes that were killed have left on the disk stays there.",
+        file="search/private_folder.py",
+        old="                remove(lock.removesuffix(LOCK))\n",
+        new="                pass\n",
+        tests=(f"{WALLS}::test_only_folders_without_a_process_are_removed",),
+    ),
+    "an empty table that is paid for": Mutant(
+        mistake="A fit on a table without records spends, and ends in an error.",
+        file="search/_base.py",
+        old="        if seen.n == 0:\n",
+        new="        if False:\n",
+        tests=("search/test_every_search.py::test_an_empty_table_costs_nothing",),
     ),
     # --- before anything is spent ---------------------------------------------------------------------------------
     "rehearsed on private records": Mutant(
@@ -702,12 +793,12 @@ MUTANTS = {
         mistake="After a crash nothing says that the budget was spent, nor has a ledger an entry.",
         file="search/_base.py",
         old=(
-            "                start.begin(lambda: self._spend(work.plan, ledger, start.entry))\n"
+            "                start.begin(lambda: self._spend(plan, ledger, start.entry))\n"
             "                release = process(tell=tell)\n"
         ),
         new=(
             "                release = process(tell=tell)\n"
-            "                start.begin(lambda: self._spend(work.plan, ledger, start.entry))\n"
+            "                start.begin(lambda: self._spend(plan, ledger, start.entry))\n"
         ),
         tests=("search/test_nothing_leaks.py::test_an_interrupt_of_the_caller_passes_and_leaves_what_was_spent",),
     ),
@@ -753,7 +844,7 @@ MUTANTS = {
     ),
     "bounds from the data": Mutant(
         mistake="diffprivlib's PrivacyLeakWarning is ignored during a search.",
-        file="search/private_process.py",
+        file="search/serving.py",
         old="        diffprivlib.PrivacyLeakWarning.__init__ = _raise",
         new="        pass",
         tests=("adapters/test_diffprivlib.py::test_what_a_declared_estimator_reads_from_the_data_stops_the_search",),

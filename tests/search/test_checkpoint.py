@@ -388,8 +388,8 @@ def test_an_interrupt_while_the_release_is_saved_shows_nothing_of_it(make, numbe
 def test_a_release_that_cannot_be_saved_is_shown_when_its_secrets_are_gone(folder, monkeypatch):
     keep, left = Checkpoint.keep, []
 
-    def kept(one, release):
-        keep(one, {"scorer_": threading.Lock()})
+    def kept(one, release, code):
+        keep(one, {"scorer_": threading.Lock()}, code)
         left.extend(set(os.listdir(folder)) - {README, LOCK})
 
     monkeypatch.setattr(Checkpoint, "keep", kept)

@@ -11,7 +11,7 @@ from joblib import parallel_config
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import best_of
 
-from .toys import ALLOWED, SEARCHES, NoisyCentroids, Talkative, search_of, two_blobs
+from .toys import ALLOWED, SEARCHES, NoisyCentroids, Talkative, refuses_to_fit, search_of, two_blobs
 
 #: Trainings are counted here.
 pytestmark = pytest.mark.usefixtures("unrehearsed")
@@ -57,6 +57,11 @@ def test_results_do_not_depend_on_the_number_of_jobs(kind, given):
         return one.best_params_, repr(one.best_score_), one.best_estimator_.centroids_.tolist()
 
     assert outcome(1) == outcome(2)
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_an_empty_table_costs_nothing(kind):
+    refuses_to_fit(search_of(kind, NoisyCentroids(), SPACE), ValueError, "0 records", X[:0], y[:0])
 
 
 @pytest.mark.parametrize("kind", SEARCHES)

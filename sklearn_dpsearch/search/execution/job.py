@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,6 +14,7 @@ from ...privacy.spent import PrivacySpent
 from ...scoring.validation import Fold
 from .._checkpoint_folder import DONE, FileOfSearch
 from .._types import Candidate, PublicData, Recipe, Seed
+from ..pickling import mark_of_code, pickled, unpickled
 from .workers import Threads, Workers
 
 
@@ -34,8 +34,8 @@ class Finished:
         """Read the result of a seed; None if it is missing, or not as it was written."""
         found = self._file(seed)
         with contextlib.suppress(Exception):
-            payload = None if found is None else found.read()
-            return None if payload is None else pickle.loads(payload)
+            payload, mark = b"" if found is None else found.read() or b"", mark_of_code()
+            return unpickled(payload[len(mark) :]) if payload.startswith(mark) else None
         return None
 
     def put(self, seed: Seed, result: Any) -> None:
@@ -43,7 +43,7 @@ class Finished:
         done = self._file(seed)
         with contextlib.suppress(Exception):
             if done is not None:
-                done.write(pickle.dumps(result))
+                done.write(pickled(result, head=mark_of_code()))
 
     def _file(self, seed: Any) -> FileOfSearch | None:
         if self.beside is None or seed is None:

@@ -146,6 +146,10 @@ class Plan(Facts):
     spent: PrivacySpent
     factor: float | None
 
+    def assuming(self, *assumptions: str) -> Plan:
+        """Plan whose statement has further assumptions, as plain sentences."""
+        return replace(self, spent=replace(self.spent, assumptions=(*self.spent.assumptions, *assumptions)))
+
 
 def describe_count(distribution: CountDistribution) -> str:
     """Describe a distribution of K and its chance of a single candidate, without comparison: both are public."""
