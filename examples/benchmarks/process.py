@@ -93,7 +93,9 @@ def main(rounds: int) -> None:
     one = pairs(partial(search, 1, Timed()), partial(theirs.set_params(n_iter=1).fit, X, y), rounds)
     shown("one candidate, and all else of a fit", one, "RandomizedSearchCV")
     more = (median(first for first, _ in found) - median(first for first, _ in one)) / (CANDIDATES - 1)
-    print(f"a run costs {more - 1000 * SLOW:.1f} ms more than its candidate; a fit {median(a for a, _ in one) - more:.1f}")
+    print(
+        f"a run costs {more - 1000 * SLOW:.1f} ms more than its candidate; a fit {median(a for a, _ in one) - more:.1f}"
+    )
 
 
 if __name__ == "__main__":
