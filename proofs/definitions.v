@@ -149,9 +149,9 @@ Qed.
 Lemma duality T c (P Q : T -> R) : 0 < c -> dist P -> dist Q ->
   hockey c Q P = 1 - c + c * hockey c^-1 P Q.
 Proof.
-move=> c0 [_ P1] [_ Q1]; rewrite -[in RHS](mulr1 c) -{1}Q1 -{1}P1 !mulr_sumr -sumrB -big_split /=.
-apply: eq_bigr => x _; rewrite -(posM _ (ltW c0)) mulrBr mulrA divff ?gt_eqF // mul1r.
-by rewrite -(opprB (c * P x)) posN opprB addrC.
+move=> c0 [_ P1] [_ Q1]; have -> : 1 - c = \sum_x (Q x - c * P x) by rewrite sumrB -mulr_sumr P1 Q1 mulr1.
+rewrite mulr_sumr -big_split /=; apply: eq_bigr => x _; rewrite -posM ?ltW // mulrBr mulrA.
+by rewrite divff ?gt_eqF // mul1r -[c * P x - _]opprB posN [RHS]addrC subrK.
 Qed.
 
 (** Domination at c > 0 ("every real eps") is enough for distributions. *)
