@@ -27,7 +27,7 @@ Lemma scaled_dominates T U p p' c (P P' : T -> R) (Q Q' : U -> R) :
   hockey c (fun x => p * P x) (fun x => p' * P' x).
 Proof.
 move=> + p'0 c0 Q0 dom; rewrite le_eqVlt => /orP[/eqP <-|p0].
-  apply: le_trans (hockey_ge0 _ _ _); rewrite le_eqVlt; apply/orP; left; apply/eqP.
+  apply: le_trans (hockey_ge0 _ _ _); apply: le_of_eq.
   by apply: big1 => x _; rewrite pos_0 // mul0r sub0r oppr_le0 !mulr_ge0.
 by rewrite !hockey_scaled // ler_pmul2l // dom // divr_ge0 ?mulr_ge0 // ltW.
 Qed.
@@ -45,9 +45,9 @@ apply: (@le_trans _ _ (\sum_x \sum_y pos (P x * B y - c * (P' x * B' y)))).
   by apply: ler_sum => x _; exact: (scaled_dominates (P0 x) (P'0 x) c0 (K0 x) (domB x)).
 rewrite exchange_big [X in _ <= X]exchange_big; apply: ler_sum => y _ /=.
 apply: (@le_trans _ _ (hockey c (fun x => B y * P x) (fun x => B' y * P' x))).
-  by rewrite le_eqVlt; apply/orP; left; apply/eqP/eq_bigr => x _; rewrite ![_ * P _]mulrC ![_ * P' _]mulrC.
+  by apply/le_of_eq/eq_bigr => x _; rewrite ![_ * P _]mulrC ![_ * P' _]mulrC.
 apply: le_trans (scaled_dominates (B0 y) (B'0 y) c0 P'0 domA) _.
-by rewrite le_eqVlt; apply/orP; left; apply/eqP/eq_bigr => x _; rewrite /product /= ![B _ * _]mulrC ![B' _ * _]mulrC.
+by apply/le_of_eq/eq_bigr => x _; rewrite /product /= ![B _ * _]mulrC ![B' _ * _]mulrC.
 Qed.
 
 (** "From one relation to another": P to S, then S to Q. *)

@@ -37,6 +37,13 @@ Lemma pos_sum (I : finType) (S : pred I) (F : I -> R) :
   pos (\sum_(i | S i) F i) <= \sum_(i | S i) pos (F i).
 Proof. by apply: pos_le; [apply: ler_sum => i _; exact: le_pos
                          | apply: sumr_ge0 => i _; exact: pos_ge0]. Qed.
+
+(* Steps of ordered reasoning. *)
+Lemma le_of_eq x y : x = y -> x <= y. Proof. by move=> ->. Qed.
+Lemma le_by x y x1 y1 : x <= y -> y - x = y1 - x1 -> x1 <= y1.
+Proof. by rewrite -subr_ge0 => h e; rewrite -subr_ge0 -e. Qed.
+Lemma lt_by x y x1 y1 : x < y -> y - x = y1 - x1 -> x1 < y1.
+Proof. by rewrite -subr_gt0 => h e; rewrite -subr_gt0 -e. Qed.
 End Positive_part.
 
 Section Distributions.

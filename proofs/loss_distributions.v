@@ -1,0 +1,156 @@
+(** docs/theory/loss_distributions.md: Lemma 0 (convex order), and the testing region's lower edge. *)
+From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp.algebra_tactics Require Import ring.
+From Proofs Require Import definitions.
+Set Implicit Arguments.
+Unset Strict Implicit.
+Unset Printing Implicit Defensive.
+Import Order.TTheory GRing.Theory Num.Theory.
+Local Open Scope ring_scope.
+
+Section Lemma0.
+Variable R : realFieldType.
+Implicit Types (a b c t w : R) (T U : finType).
+
+(** E h(X), "where the mass at infinity counts with h's slope at infinity", for a convex h on
+    [0, oo): sum_x H(Q x, Q' x), where H(a, b) = b h(a / b) and H(a, 0) = a times the slope. Such an H
+    is positively homogeneous and subadditive. *)
+Record sublinear (H : R -> R -> R) : Prop := Sublinear {
+  homogeneous : forall k a b, 0 <= k -> 0 <= a -> 0 <= b -> H (k * a) (k * b) = k * H a b;
+  subadditive : forall a b a1 b1, 0 <= a -> 0 <= b -> 0 <= a1 -> 0 <= b1 ->
+    H (a + a1) (b + b1) <= H a b + H a1 b1 }.
+
+(** What the code computes: a line and finitely many hinges. *)
+Definition hinges (l m : R) (ws : seq (R * R)) a b :=
+  l * a + m * b + \sum_(z <- ws) z.1 * pos (a - z.2 * b).
+Definition weights (ws : seq (R * R)) := all (fun z => (0 <= z.1) && (0 <= z.2)) ws.
+
+(** Lemma 0 for hinges: "the first two terms have equal expectations, because both sides have total
+    mass 1. The hinges are ordered by domination." *)
+Lemma lemma0_hinges T U l m ws (P P' : T -> R) (Q Q' : U -> R) : weights ws ->
+  dist P -> dist P' -> dist Q -> dist Q' -> dominates P P' Q Q' ->
+  \sum_x hinges l m ws (Q x) (Q' x) <= \sum_x hinges l m ws (P x) (P' x).
+Proof.
+move=> w0 [_ P1] [_ P'1] [_ Q1] [_ Q'1] dom; rewrite !big_split /= -!mulr_sumr P1 P'1 Q1 Q'1 ler_add2l.
+rewrite exchange_big [X in _ <= X]exchange_big !big_seq; apply: ler_sum => z /(allP w0)/andP[z1 z2] /=.
+by rewrite -!mulr_sumr ler_wpmul2l // dom.
+Qed.
+
+Section Interpolation.
+Variable H : R -> R -> R.
+Hypothesis sH : sublinear H.
+Let h t := H t 1.
+
+(* H(a, b) is below every combination of values at two points. *)
+Lemma below_chord t t1 a b : 0 <= t -> t < t1 -> 0 <= b -> t * b <= a -> a <= t1 * b ->
+  (t1 - t) * H a b <= (t1 * b - a) * h t + (a - t * b) * h t1.
+Proof.
+move=> t0 tt b0 ta at1; have t10 : 0 <= t1 by apply: le_trans (ltW tt).
+have a0 : 0 <= a by apply: le_trans ta; rewrite mulr_ge0.
+have d0 : 0 <= t1 - t by rewrite subr_ge0 ltW.
+have l0 : 0 <= t1 * b - a by rewrite subr_ge0.
+have m0 : 0 <= a - t * b by rewrite subr_ge0.
+rewrite -!(homogeneous sH) ?ler01 //.
+have -> : (t1 - t) * a = (t1 * b - a) * t + (a - t * b) * t1 by ring.
+have -> : (t1 - t) * b = (t1 * b - a) * 1 + (a - t * b) * 1 by ring.
+by apply: (subadditive sH); rewrite ?mulr_ge0 ?ler01.
+Qed.
+
+Lemma below_ray t a b : 0 <= t -> 0 <= b -> t * b <= a -> H a b <= h t * b + H 1 0 * (a - t * b).
+Proof.
+move=> t0 b0 ta; have m0 : 0 <= a - t * b by rewrite subr_ge0.
+rewrite [h t * b]mulrC [H 1 0 * _]mulrC -!(homogeneous sH) ?ler01 ?lexx // mulr0 !mulr1.
+have {1}-> : a = b * t + (a - t * b) by ring.
+by rewrite -{3}(addr0 b); apply: (subadditive sH); rewrite ?mulr_ge0.
+Qed.
+
+(* "Write h(t) = h(0) + h'(0) t + integral of hinges", at the points t0 < ts, and above h elsewhere. *)
+Definition above t0 l (ws : seq (R * R)) a b := hinges l (h t0 - l * t0) ws a b.
+
+Lemma interpolation ts t0 : 0 <= t0 -> path <%R t0 ts -> exists l ws,
+  [/\ all (fun z => (0 <= z.1) && (t0 <= z.2)) ws,
+      forall t, 0 <= t -> t <= t0 -> h t0 - h t <= l * (t0 - t),
+      forall a b, 0 <= b -> t0 * b <= a -> H a b <= above t0 l ws a b,
+      {in t0 :: ts, forall t, above t0 l ws t 1 = h t} & above t0 l ws 1 0 = H 1 0].
+Proof.
+elim: ts t0 => [|t1 ts ih] t0 t00 /=.
+  move=> _; exists (H 1 0), [::]; rewrite /above /hinges; split => //.
+  - move=> t p0 pt; rewrite ler_subl_addr addrC; have := @below_ray t t0 1 p0 ler01.
+    by rewrite !mulr1 => /(_ pt).
+  - move=> a b b0 ab; rewrite big_nil addr0; apply: le_trans (below_ray t00 b0 ab) _.
+    by apply: le_of_eq; ring.
+  - by move=> t; rewrite inE => /eqP ->; rewrite big_nil; ring.
+  - by rewrite big_nil; ring.
+case/andP => t01 pts; have t10 : 0 <= t1 by apply: le_trans (ltW t01).
+case: (ih _ t10 pts) => l1 [ws [w0 chord up at_ts at_oo]].
+have d0 : 0 < t1 - t0 by rewrite subr_gt0.
+pose l := (h t1 - h t0) / (t1 - t0); have lE : l * (t1 - t0) = h t1 - h t0 by rewrite divfK ?gt_eqF.
+have l01 : l <= l1 by rewrite -(ler_pmul2r d0) lE chord // ltW.
+have same a b : t1 * b <= a -> above t0 l ((l1 - l, t1) :: ws) a b = above t1 l1 ws a b.
+  move=> ab; rewrite /above /hinges big_cons /= pos_id ?subr_ge0 //.
+  have -> : h t0 = h t1 - l * (t1 - t0) by rewrite lE; ring.
+  by ring.
+have low a b : 0 <= b -> a <= t1 * b -> above t0 l ((l1 - l, t1) :: ws) a b = l * a + (h t0 - l * t0) * b.
+  move=> b0 ab; rewrite /above /hinges big_seq big1 ?addr0 // => z; rewrite inE.
+  case/orP => [/eqP ->|/(allP w0)/andP[_ zt]] /=; rewrite pos_0 ?mulr0 ?subr_le0 //.
+  by apply: le_trans ab _; rewrite ler_wpmul2r.
+exists l, ((l1 - l, t1) :: ws); split.
+- rewrite /= subr_ge0 l01 (ltW t01) /=; apply/allP => z /(allP w0)/andP[-> zt] /=.
+  by apply: le_trans zt; exact: ltW.
+- move=> t p0; rewrite le_eqVlt => /orP[/eqP -> |pt]; first by rewrite !subrr mulr0.
+  have := @below_chord t t1 t0 1 p0 (lt_trans pt t01) ler01; rewrite !mulr1.
+  move=> /(_ (ltW pt) (ltW t01)); rewrite -/(h t0) => c0; rewrite -(ler_pmul2l d0) mulrA [_ * l]mulrC lE.
+  by apply: (le_by c0); ring.
+- move=> a b b0 ab; case: (leP (t1 * b) a) => [h1|/ltW h1]; first by rewrite same // up.
+  rewrite low // -(ler_pmul2l d0); apply: le_trans (below_chord t00 t01 b0 ab h1) _.
+  apply: le_of_eq.
+  have -> : h t1 = h t0 + l * (t1 - t0) by rewrite lE; ring.
+  by ring.
+- move=> t; rewrite inE => /orP[/eqP ->|tin]; first by rewrite low ?mulr1 ?ler01 ?(ltW t01) //; ring.
+  rewrite same ?at_ts // mulr1; move: tin; rewrite inE => /orP[/eqP -> //|tin].
+  by apply: ltW; move: pts; rewrite (path_sortedE lt_trans) => /andP[/allP/(_ _ tin)].
+- by rewrite same ?at_oo // mulr0 ler01.
+Qed.
+End Interpolation.
+
+(** Lemma 0. E h(X) <= E h(X* ) for every convex h with bounded slope. *)
+Theorem lemma0 T U H (P P' : T -> R) (Q Q' : U -> R) : sublinear H ->
+  dist P -> dist P' -> dist Q -> dist Q' -> dominates P P' Q Q' ->
+  \sum_x H (Q x) (Q' x) <= \sum_x H (P x) (P' x).
+Proof.
+move=> sH dP dP' dQ dQ' dom.
+pose ts := sort <=%R (undup [seq P x / P' x | x <- enum T & 0 < P x / P' x]).
+have mem t : t \in ts = (t \in [seq P x / P' x | x <- enum T & 0 < P x / P' x]).
+  by rewrite mem_sort mem_undup.
+have pts : path <%R 0 ts.
+  rewrite (path_sortedE lt_trans) lt_sorted_uniq_le sort_uniq undup_uniq sort_le_sorted !andbT.
+  by apply/allP => t; rewrite mem => /mapP[x]; rewrite mem_filter => /andP[? _] ->.
+case: (interpolation sH (lexx 0) pts) => l [ws [w0 _ up at_ts at_oo]].
+have -> : \sum_x H (P x) (P' x) = \sum_x hinges l (H 0 1 - l * 0) ws (P x) (P' x).
+  have hom k a b : 0 <= k -> hinges l (H 0 1 - l * 0) ws (k * a) (k * b) =
+      k * hinges l (H 0 1 - l * 0) ws a b.
+    move=> k0; rewrite /hinges !mulrDr mulr_sumr; congr (_ + _ + _); first exact: mulrCA.
+      exact: mulrCA.
+    by apply: eq_bigr => z _; rewrite [z.2 * _]mulrCA -mulrBr posM // mulrCA.
+  apply: eq_bigr => x _; have [p0 p'0] := (dP.1 x, dP'.1 x).
+  move: p'0; rewrite le_eqVlt => /orP[/eqP <-|p'0].
+    have z : 0 = P x * 0 by rewrite mulr0.
+    rewrite -[P x]mulr1 [X in H _ X]z [X in hinges _ _ _ _ X]z hom // (homogeneous sH) ?ler01 //.
+    by rewrite -at_oo.
+  have e : P x = P' x * (P x / P' x) by rewrite mulrC divfK ?gt_eqF.
+  have r0 : 0 <= P x / P' x by rewrite divr_ge0 // ltW.
+  have rin : P x / P' x \in 0 :: ts.
+    case: (eqVneq (P x / P' x) 0) => [->|r1]; first by rewrite inE eqxx.
+    rewrite inE mem; apply/orP; right; apply/mapP; exists x => //.
+    by rewrite mem_filter mem_enum andbT lt_neqAle eq_sym r1.
+  rewrite e; move: (P x / P' x) r0 rin => r r0 rin; rewrite -[X in H _ X]mulr1.
+  rewrite -[X in hinges _ _ _ _ X]mulr1 hom ?(homogeneous sH) ?ler01 ?(ltW p'0) //.
+  by congr (_ * _); rewrite -at_ts.
+apply: (@le_trans _ _ (\sum_x hinges l (H 0 1 - l * 0) ws (Q x) (Q' x))).
+  by apply: ler_sum => x _; apply: up; rewrite ?mul0r ?(dQ.1 x) ?(dQ'.1 x).
+exact: lemma0_hinges.
+Qed.
+End Lemma0.
+
+Print Assumptions lemma0_hinges.
+Print Assumptions lemma0.
