@@ -36,6 +36,16 @@ rewrite exchange_big [X in _ <= X]exchange_big !big_seq; apply: ler_sum => z /(a
 by rewrite -!mulr_sumr ler_wpmul2l // dom.
 Qed.
 
+Lemma sublinear_hinges l m ws : weights ws -> sublinear (hinges l m ws).
+Proof.
+move=> w0; split=> [k a b k0 _ _|a b a1 b1 _ _ _ _]; rewrite /hinges.
+  rewrite !mulrDr mulr_sumr; congr (_ + _ + _); [exact: mulrCA | exact: mulrCA | apply: eq_bigr => z _].
+  by rewrite [z.2 * _]mulrCA -mulrBr posM // mulrCA.
+rewrite !mulrDr [X in _ <= X]addrACA -big_split /=; apply: ler_add; first by rewrite addrACA.
+rewrite !big_seq; apply: ler_sum => z /(allP w0)/andP[z1 z2]; rewrite -mulrDr ler_wpmul2l //.
+by apply: le_trans (posD _ _); apply/pos_mono/le_of_eq; ring.
+Qed.
+
 Section Interpolation.
 Variable H : R -> R -> R.
 Hypothesis sH : sublinear H.
@@ -127,15 +137,11 @@ have pts : path <%R 0 ts.
   by apply/allP => t; rewrite mem => /mapP[x]; rewrite mem_filter => /andP[? _] ->.
 case: (interpolation sH (lexx 0) pts) => l [ws [w0 _ up at_ts at_oo]].
 have -> : \sum_x H (P x) (P' x) = \sum_x hinges l (H 0 1 - l * 0) ws (P x) (P' x).
-  have hom k a b : 0 <= k -> hinges l (H 0 1 - l * 0) ws (k * a) (k * b) =
-      k * hinges l (H 0 1 - l * 0) ws a b.
-    move=> k0; rewrite /hinges !mulrDr mulr_sumr; congr (_ + _ + _); first exact: mulrCA.
-      exact: mulrCA.
-    by apply: eq_bigr => z _; rewrite [z.2 * _]mulrCA -mulrBr posM // mulrCA.
+  have hom := sublinear_hinges l (H 0 1 - l * 0) w0.
   apply: eq_bigr => x _; have [p0 p'0] := (dP.1 x, dP'.1 x).
   move: p'0; rewrite le_eqVlt => /orP[/eqP <-|p'0].
     have z : 0 = P x * 0 by rewrite mulr0.
-    rewrite -[P x]mulr1 [X in H _ X]z [X in hinges _ _ _ _ X]z hom // (homogeneous sH) ?ler01 //.
+    rewrite -[P x]mulr1 [X in H _ X]z [X in hinges _ _ _ _ X]z (homogeneous hom) ?(homogeneous sH) ?ler01 //.
     by rewrite -at_oo.
   have e : P x = P' x * (P x / P' x) by rewrite mulrC divfK ?gt_eqF.
   have r0 : 0 <= P x / P' x by rewrite divr_ge0 // ltW.
@@ -144,7 +150,7 @@ have -> : \sum_x H (P x) (P' x) = \sum_x hinges l (H 0 1 - l * 0) ws (P x) (P' x
     rewrite inE mem; apply/orP; right; apply/mapP; exists x => //.
     by rewrite mem_filter mem_enum andbT lt_neqAle eq_sym r1.
   rewrite e; move: (P x / P' x) r0 rin => r r0 rin; rewrite -[X in H _ X]mulr1.
-  rewrite -[X in hinges _ _ _ _ X]mulr1 hom ?(homogeneous sH) ?ler01 ?(ltW p'0) //.
+  rewrite -[X in hinges _ _ _ _ X]mulr1 (homogeneous hom) ?(homogeneous sH) ?ler01 ?(ltW p'0) //.
   by congr (_ * _); rewrite -at_ts.
 apply: (@le_trans _ _ (\sum_x hinges l (H 0 1 - l * 0) ws (Q x) (Q' x))).
   by apply: ler_sum => x _; apply: up; rewrite ?mul0r ?(dQ.1 x) ?(dQ'.1 x).
