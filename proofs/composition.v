@@ -32,6 +32,28 @@ move=> + p'0 c0 Q0 dom; rewrite le_eqVlt => /orP[/eqP <-|p0].
 by rewrite !hockey_scaled // ler_pmul2l // dom // divr_ge0 ?mulr_ge0 // ltW.
 Qed.
 
+(** Domination carries over to every line, of whatever signs, in the two densities. *)
+Lemma any_line T U (P P' : T -> R) (Q Q' : U -> R) a b :
+  dist P -> dist P' -> dist Q -> dist Q' -> dominates P P' Q Q' ->
+  \sum_x pos (a * Q x + b * Q' x) <= \sum_x pos (a * P x + b * P' x).
+Proof.
+move=> dP dP' dQ dQ' dom; have dom1 := dominates_sym dP dP' dQ dQ' dom.
+have lin (X : finType) (F F' : X -> R) : dist F -> dist F' -> 0 <= a -> 0 <= b ->
+    \sum_x pos (a * F x + b * F' x) = a + b.
+  move=> [F0 F1] [F'0 F'1] a0 b0; rewrite -{2}(mulr1 a) -{2}(mulr1 b) -{1}F1 -F'1 !mulr_sumr -big_split.
+  by apply: eq_bigr => x _; rewrite pos_id // addr_ge0 // mulr_ge0.
+case: (lerP 0 a) => a0; case: (lerP 0 b) => b0.
+- by rewrite !lin.
+- have nb : 0 <= - b by rewrite oppr_ge0 ltW.
+  have := scaled_dominates a0 nb (@ler01 R) dQ'.1 dom; rewrite /hockey.
+  by under eq_bigr do rewrite mul1r mulNr opprK; under [X in _ <= X]eq_bigr do rewrite mul1r mulNr opprK.
+- have na : 0 <= - a by rewrite oppr_ge0 ltW.
+  have := scaled_dominates b0 na (@ler01 R) dQ.1 dom1; rewrite /hockey.
+  by under eq_bigr do rewrite mul1r mulNr opprK addrC; under [X in _ <= X]eq_bigr do rewrite mul1r mulNr opprK addrC.
+- apply: le_trans (sumr_ge0 _ (fun _ _ => pos_ge0 _)); apply/le_of_eq/big1 => x _; rewrite pos_0 //.
+  by rewrite -oppr_ge0 opprD -!mulNr addr_ge0 // mulr_ge0 ?oppr_ge0 ?(ltW a0) ?(ltW b0) ?(dQ.1 x) ?(dQ'.1 x).
+Qed.
+
 (** "Composition". The first mechanism gives x by P (on one data set) or P' (on the other one); the
     second sees x and gives u by K x or K' x. (A, A') dominates the first, and (B, B') the second
     for every x. Then the product of both pairs dominates the release of both results. *)
