@@ -34,6 +34,13 @@ Proof. by rewrite -[X in _ <= X]sk mulrC ler_pmul2l // ler_nat /k leq_min two_cl
 Lemma s_ge_quarter : 1 <= 4%:R * s.
 Proof. by rewrite -[X in X <= _]sk mulrC ler_pmul2r // ler_nat /k geq_minr. Qed.
 
+Lemma lambda_le1 : lambda <= 1.
+Proof.
+rewrite lambdaE; apply: (@le_trans _ _ (1 * 1)); last by rewrite mulr1.
+have s1 : s <= 1 by apply: le_trans s_le_half; rewrite ler_pmull // ler1n.
+by apply: ler_pmul; rewrite ?(ltW s_gt0) ?subr_ge0 ?ler_subl_addr ?ler_addl ?(ltW s_gt0).
+Qed.
+
 Lemma p_le1 i : p i <= 1.
 Proof. by rewrite -p_sum (bigD1 i) //= ler_addl sumr_ge0. Qed.
 
