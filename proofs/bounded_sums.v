@@ -1,7 +1,7 @@
-(* Sums over records with a bound on each: what all pages on sums share.
+(** Sums over records with a bound on each: what boosting.md, persons.md and clipped_sums.md share.
 
-   A data set has a place for every record or person; a place may be blank.
-   What a record adds is a vector with entries in I; sq is its squared norm. *)
+    A data set has a place for every record or person; a place may be blank.
+    What a record adds is a vector with entries in I; sq is its squared norm. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp.algebra_tactics Require Import ring.
 Set Implicit Arguments.
@@ -12,7 +12,7 @@ Local Open Scope ring_scope.
 
 Section Norms.
 Variables (R : realFieldType) (I : finType).
-Implicit Types u v w : I -> R.
+Implicit Types u v w V : I -> R.
 
 Definition sq v := \sum_i v i ^+ 2.
 Definition dot u v := \sum_i u i * v i.
@@ -30,7 +30,7 @@ rewrite /sq /dot !big_distrr -!big_split /=; apply: eq_bigr => i _.
 ring.
 Qed.
 
-(* |u - v|^2 = |u|^2 - 2 <u, v> + |v|^2. *)
+(** |u - v|^2 = |u|^2 - 2 <u, v> + |v|^2. *)
 Lemma sq_sub u v : sq (fun i => u i - v i) = sq u - 2%:R * dot u v + sq v.
 Proof.
 rewrite (eq_sq (v := fun i => 1 * u i + -1 * v i)) => [|i]; last by rewrite mul1r mulN1r.
@@ -50,7 +50,7 @@ have -> : sq u * sq v * sq v - dot u v ^+ 2 * sq v = sq (fun i => sq v * u i + -
 exact: sq_ge0.
 Qed.
 
-(* Two vectors of squared norm at most B are at most twice its root apart. *)
+(** Two vectors of squared norm at most B are at most twice its root apart. *)
 Lemma sq_sub_le4 (B : R) u v : sq u <= B -> sq v <= B -> sq (fun i => u i - v i) <= 4%:R * B.
 Proof.
 move=> uB vB; have : 0 <= sq (fun i => 1 * u i + 1 * v i) by apply: sq_ge0.
@@ -60,7 +60,7 @@ have -> : 4%:R * B - (sq u - 2%:R * dot u v + sq v)
 by rewrite addr_ge0 // mulr_ge0 ?ler0n // addr_ge0 // subr_ge0.
 Qed.
 
-(* Two vectors without negative entries: at most the sum of their squares apart. *)
+(** Two vectors without negative entries: at most the sum of their squares apart. *)
 Lemma sq_sub_nonneg u v : (forall i, 0 <= u i) -> (forall i, 0 <= v i) ->
   sq (fun i => u i - v i) <= sq u + sq v.
 Proof.
@@ -69,7 +69,7 @@ have -> : sq u + sq v - (sq u - 2%:R * dot u v + sq v) = 2%:R * dot u v by ring.
 by rewrite mulr_ge0 ?ler0n //; apply: sumr_ge0 => i _; apply: mulr_ge0.
 Qed.
 
-(* One number moves by at most the larger one. *)
+(** One number moves by at most the larger one. *)
 Lemma sub_nonneg (B a b : R) : 0 <= a -> 0 <= b -> a ^+ 2 <= B -> b ^+ 2 <= B -> (a - b) ^+ 2 <= B.
 Proof.
 move=> a0 b0 aB bB; have [ab|/ltW ba] := lerP a b.
@@ -78,6 +78,15 @@ move=> a0 b0 aB bB; have [ab|/ltW ba] := lerP a b.
 by apply: le_trans aB; rewrite ler_sqr ?nnegrE ?subr_ge0 // ler_subl_addr ler_addl.
 Qed.
 
+(** V is clipped to the squared norm B, and rounded so that no entry grows: towards zero, or to 0. *)
+Definition clipped (B : R) V w := (sq V <= B /\ w =1 V) \/
+  exists2 s, s ^+ 2 * sq V = B & forall i, `|w i| <= `|s * V i|.
+
+Lemma clipped_le (B : R) V w : clipped B V w -> sq w <= B.
+Proof.
+case=> [[VB /eq_sq -> //]|[s <- short]]; rewrite /sq mulr_sumr; apply: ler_sum => i _.
+by rewrite -exprMn -real_normK ?num_real // -[X in _ <= X]real_normK ?num_real // ler_sqr ?nnegrE.
+Qed.
 End Norms.
 
 Section Sums.
@@ -88,7 +97,7 @@ Definition data := J -> option T.
 Definition added (r : option T) i := if r is Some t then adds t i else 0.
 Definition total (x : data) i := \sum_j added (x j) i.
 
-(* Neighbours differ in one place. Zero-out: it is blank in one of them. *)
+(** Neighbours differ in one place. Zero-out: it is blank in one of them. *)
 Definition differ_at j (x x' : data) := forall j', j' != j -> x j' = x' j'.
 Definition zero_out x x' := exists2 j, differ_at j x x' & x j = None \/ x' j = None.
 Definition replace_one x x' := exists2 j, differ_at j x x' & exists t t', x j = Some t /\ x' j = Some t'.
