@@ -1,11 +1,7 @@
-(** clipped_sums.md, Lemma 3: how a batch is drawn.
+(** clipped_sums.md, Lemma 3: what a batch is.
 
-    A batch b gives each of M rows a record, or none. It is a Poisson sample of rate q of the records J, drawn
-    again above M, in a uniformly random choice of rows: [law b]. ([law_of_members] says that this is so; the
-    loop that draws again is not modelled, its result is.) *)
+    A batch b gives each of M rows a record, or none; each record that is drawn has one row. *)
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp.algebra_tactics Require Import ring.
-From Proofs Require Import definitions.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -57,6 +53,16 @@ rewrite card_in_imset; first by apply: eq_card => r; rewrite !inE.
 by move=> r r'; rewrite !inE; case e: (b r) => [j|] // _ _ e'; apply: (v _ _ j e); rewrite -e'.
 Qed.
 
+Lemma valid_put b r j : valid b -> j \notin members b -> b r = None -> valid (put b r (Some j)).
+Proof.
+move=> /validP v jb e; apply/validP => r1 r2 i.
+have other r' : b r' <> Some j by move=> e'; move/in_members: jb; apply; exists r'.
+rewrite !ffunE; case: eqP => [->|_]; case: eqP => [->|_] //.
+- by move=> [<-] /other.
+- by move=> + [ei]; rewrite -ei => /other.
+exact: v.
+Qed.
+
 (** Batches with a record j are batches without it, and j in one of the free rows. *)
 Lemma sum_with (W : zmodType) j (F : batch -> W) :
   \sum_(b | valid b && (j \in members b)) F b =
@@ -74,80 +80,10 @@ have -> : (put (put b r (Some j)) r None == b) = (b r == None).
   by apply/ffunP => r'; rewrite !ffunE; case: eqP => [->|].
 have [/= e|] := eqVneq (b r) None; rewrite ?andbF ?andbT //.
 rewrite members_put // setU11 andbT.
-apply/validP/andP => [v|[/validP v jb]].
-  split; first apply/validP => r1 r2 i e1 e2.
-    by apply: (v r1 r2 i); rewrite ffunE; case: eqP => // er; move: e1 e2; rewrite er ?e //; rewrite -er e.
-  apply/in_members => -[r' e']; move: (v r r' j); rewrite !ffunE eqxx; case: eqP => [er|ne /(_ erefl e') /esym/ne] //.
-  by move: e'; rewrite er e.
-have other r' : b r' <> Some j by move=> e'; move/in_members: jb; apply; exists r'.
-move=> r1 r2 i; rewrite !ffunE; case: eqP => [->|_]; case: eqP => [->|_] //.
-- by move=> [<-] /other.
-- by move=> + [ei]; rewrite -ei => /other.
-exact: v.
-Qed.
-
-(** Coins of probability q, one for each record: S is the set of those that are drawn. *)
-Variables (R : realFieldType) (q : R).
-Hypotheses (q_ge0 : 0 <= q) (q_lt1 : q < 1).
-Definition coins S := \prod_j (if j \in S then q else 1 - q).
-Definition not_above := \sum_(S : {set J} | (#|S| <= M)%N) coins S.
-Definition law b := if valid b then coins (members b) / (M ^_ #|members b|)%:R / not_above else 0.
-
-Lemma coins_ge0 S : 0 <= coins S.
-Proof. by apply: prodr_ge0 => j _; case: ifP; rewrite // subr_ge0 ltW. Qed.
-
-Lemma not_above_gt0 : 0 < not_above.
-Proof.
-rewrite /not_above (bigD1 set0) ?cards0 //= ltr_spaddl ?sumr_ge0 // => [|S _]; last exact: coins_ge0.
-by apply: prodr_gt0 => j _; rewrite inE subr_gt0.
-Qed.
-
-Lemma card_members b : valid b -> (#|members b| <= M)%N.
-Proof. by move/card_free => <-; apply: leq_addl. Qed.
-
-(** A set of k records has M (M - 1) ... (M - k + 1) choices of rows. *)
-Lemma rows_of S : \sum_(b | valid b && (members b == S)) (1 : R) = (M ^_ #|S|)%:R.
-Proof.
-have [k] := ubnP #|S|; elim: k S => // k IH S; have [->|[j jS]] := set_0Vmem S.
-  rewrite cards0 ffactn0 (big_pred1 [ffun=> None]) // => b /=; apply/andP/eqP => [[_ /eqP e]|->].
-    apply/ffunP => r; rewrite ffunE; case e1: (b r) => [j|] //.
-    by have : j \in members b; [apply/in_members; exists r | rewrite e inE].
-  split; first by apply/validP => r r' j; rewrite ffunE.
-  by apply/eqP/setP => j; rewrite [RHS]inE; apply/in_members => -[r]; rewrite ffunE.
-rewrite (cardsD1 j) jS ltnS => /IH count; rewrite ffactnSr natrM -count mulr_suml.
-transitivity (\sum_(b | valid b && (j \in members b)) if members b == S then 1 else 0 : R).
-  rewrite -big_mkcondr; apply: eq_bigl => b; case: eqP => [->|]; rewrite ?jS ?andbF ?andbT //.
-rewrite sum_with [RHS](eq_bigl (fun b => valid b && (j \notin members b) && (members b == S :\ j))); last first.
-  by move=> b; case: eqP => [->|]; rewrite ?andbF // setD11 !andbT.
-rewrite [RHS]big_mkcondr; apply: eq_bigr => b /andP[v jb].
-rewrite (eq_bigr (fun=> if members b == S :\ j then 1 else 0)) => [|r /eqP e]; last first.
-  rewrite members_put //; congr (if _ then _ else _); apply/eqP/eqP => [<-|->]; last exact: setD1K.
-  by rewrite setU1K.
-case: eqP => [e|]; last by rewrite big1.
-rewrite sumr_const -e; have -> : (M - #|members b|)%N = #|free b|; last by rewrite mul1r.
-by rewrite -[X in (X - _)%N](card_free v) addnK.
-Qed.
-
-(** The law of the set that is drawn is that of the coins, given that they are not above M. Given the set, all
-    choices of rows are equally likely, since [law b] depends on it alone. *)
-Theorem law_of_members S :
-  \sum_(b | members b == S) law b = if (#|S| <= M)%N then coins S / not_above else 0.
-Proof.
-rewrite (bigID valid) /= [X in _ + X]big1 ?addr0; last by move=> b /andP[_ /negPf v]; rewrite /law v.
-rewrite (eq_bigr (fun=> coins S / (M ^_ #|S|)%:R / not_above * 1)); last first.
-  by move=> b /andP[/eqP e v]; rewrite /law v e mulr1.
-rewrite (eq_bigl (fun b => valid b && (members b == S))) => [|b]; last exact: andbC.
-rewrite -mulr_sumr rows_of; case: leqP => [le|lt]; last by rewrite ffact_small // mulr0.
-by rewrite mulrAC divfK // pnatr_eq0 -lt0n ffact_gt0.
-Qed.
-
-Theorem law_dist : dist law.
-Proof.
-split=> [b|]; rewrite /law.
-  by case: ifP => // _; rewrite !divr_ge0 ?coins_ge0 ?ler0n // ltW ?not_above_gt0.
-rewrite (partition_big members xpredT) //= (eq_bigr _ (fun S _ => law_of_members S)) -big_mkcond /=.
-by rewrite -mulr_suml divff // gt_eqF // not_above_gt0.
+apply/idP/andP => [/validP v|[v jb]]; last exact: valid_put.
+split; first apply/validP => r1 r2 i e1 e2.
+  by apply: (v r1 r2 i); rewrite ffunE; case: eqP => // er; move: e1 e2; rewrite er ?e //; rewrite -er e.
+apply/in_members => -[r' e']; move: (v r r' j); rewrite !ffunE eqxx; case: eqP => [er|ne /(_ erefl e') /esym/ne] //.
+by move: e'; rewrite er e.
 Qed.
 End Batches.
-Print Assumptions law_of_members.
-Print Assumptions law_dist.
