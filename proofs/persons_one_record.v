@@ -84,50 +84,54 @@ move=> T T'; rewrite ler_norml ler_oppl opprB; apply/andP; split; last exact: on
 by rewrite distrC; apply: one.
 Qed.
 
-(** What the library adds for a person: V as it is in the ball, and else truncated, or 0. *)
-Definition person_adds V w := w =1 (fun=> 0) \/ exists2 s, factor V s & forall i, truncated (s * V i) (w i).
-Lemma truncated_le V s w : factor V s -> (forall i, truncated (s * V i) (w i)) -> sq w <= B.
+(** t is computed from a with an error of at most eta, and then truncated. *)
+Definition rounded (eta a t : R) := exists2 b, `|b - a| <= eta & truncated b t.
+
+Lemma rounded_apart eta a a' t t' : rounded eta a t -> rounded eta a' t' ->
+  `|t - t'| <= `|a - a'| + (1 + 2%:R * eta).
 Proof.
-move=> f tr; apply: le_trans (factor_le f); apply: ler_sum => i _.
-case: (tr i) => up down _; have [/up /andP[w0 wV]|/ltW/down /andP[Vw w0]] := lerP 0 (s * V i).
-  by rewrite ler_sqr ?nnegrE // (le_trans w0).
-by rewrite -sqrrN -[X in _ <= X]sqrrN ler_sqr ?nnegrE ?oppr_ge0 ?ler_opp2 // (le_trans Vw).
+move=> [b ba bt] [b' ba' bt']; apply: le_trans (truncated_apart bt bt') _.
+have -> : b - b' = (b - a) + ((a - a') + (a' - b')) by ring.
+have -> : `|a - a'| + (1 + 2%:R * eta) = eta + (`|a - a'| + eta) + 1 by ring.
+rewrite ler_add2r; apply: le_trans (ler_norm_add _ _) _; rewrite ler_add //.
+by apply: le_trans (ler_norm_add _ _) _; rewrite ler_add2l distrC.
 Qed.
 
+(** What the library adds for a person: V as it is in the ball, and else V scaled and truncated; and 0 where
+    that should be too long. *)
+Definition person_adds eta V w := sq w <= B /\
+  (w =1 (fun=> 0) \/ exists2 s, factor V s & forall i, rounded eta (s * V i) (w i)).
+
 (** V: the sum of a person's records; g: what one record more adds to it, of norm at most r; n^2 is at least the
-    number of entries. With r^2 = B: at most n farther than the root of B. With r + n = the root of B, which
-    asks a little less of each record: no farther than the root of B. *)
-Theorem one_record_of_a_person V g w w' r n : 0 <= r -> 0 <= n -> B <= (r + n) ^+ 2 ->
-  #|I|%:R <= n ^+ 2 -> sq g <= r ^+ 2 -> person_adds V w -> person_adds (fun i => V i + g i) w' ->
+    number of entries, each counted (1 + 2 eta)^2. With r^2 = B: at most n farther than the root of B. With r + n =
+    the root of B, which asks a little less of each record: no farther than the root of B. *)
+Theorem one_record_of_a_person eta V g w w' r n : 0 <= r -> 0 <= n -> B <= (r + n) ^+ 2 -> 0 <= eta ->
+  #|I|%:R * (1 + 2%:R * eta) ^+ 2 <= n ^+ 2 -> sq g <= r ^+ 2 ->
+  person_adds eta V w -> person_adds eta (fun i => V i + g i) w' ->
   sq (fun i => w' i - w i) <= (r + n) ^+ 2.
 Proof.
-move=> r0 n0 Br Nn gr Vw Vw'.
-have grow x : x <= B -> x <= (r + n) ^+ 2 by move=> xB; apply: le_trans Br.
-have one : sq (fun _ : I => 1 : R) = #|I|%:R.
-  by rewrite /sq (eq_bigr (fun=> 1)) ?sumr_const // => i _; rewrite expr1n.
-have short U v : person_adds U v -> sq v <= B.
-  case=> [zero|[s f tr]]; last exact: truncated_le f tr.
-  by rewrite (eq_sq zero) /sq big1 // => i _; rewrite expr0n.
-case: (Vw) => [zero|[s f tr]].
-  by rewrite (eq_sq (v := w')) ?grow ?(short _ _ Vw') // => i; rewrite zero subr0.
-case: (Vw') => [zero|[s' f' tr']].
-  by apply: grow; apply: le_trans (short _ _ Vw); apply: ler_sum => i _; rewrite zero sub0r sqrrN.
+move=> r0 n0 Br eta0 Nn gr [wB Vw] [wB' Vw']; pose u := 1 + 2%:R * eta.
+have one : sq (fun _ : I => u) = #|I|%:R * u ^+ 2 by rewrite /sq sumr_const mulr_natl.
+case: Vw => [zero|[s f tr]].
+  by rewrite (eq_sq (v := w')) ?(le_trans wB') // => i; rewrite zero subr0.
+case: Vw' => [zero|[s' f' tr']].
+  by apply: le_trans Br; apply: le_trans wB; apply: ler_sum => i _; rewrite zero sub0r sqrrN.
 pose d i := `|s' * (V i + g i) - s * V i|.
 have dr : sq d <= r ^+ 2.
   have -> : sq d = sq (fun i => s' * (V i + g i) - s * V i).
     by apply: eq_bigr => i _; rewrite real_normK ?num_real.
   apply: le_trans (clipping_moves_no_farther f' f) _; rewrite (eq_sq (v := g)) // => i.
   by rewrite addrC addKr.
-have sum_d : dot d (fun=> 1) <= r * n.
-  rewrite -ler_sqr ?nnegrE ?mulr_ge0 //; last by apply: sumr_ge0 => i _; rewrite mulr1 normr_ge0.
-  by apply: le_trans (cauchy _ _) _; rewrite one exprMn ler_pmul ?sq_ge0 ?ler0n.
-apply: (@le_trans _ _ (sq (fun i => 1 * d i + 1 * 1))).
+have u0 : 0 <= u by rewrite addr_ge0 ?mulr_ge0 ?ler01 ?ler0n.
+have sum_d : dot d (fun=> u) <= r * n.
+  rewrite -ler_sqr ?nnegrE ?mulr_ge0 //; last by apply: sumr_ge0 => i _; rewrite mulr_ge0 ?normr_ge0.
+  by apply: le_trans (cauchy _ _) _; rewrite one exprMn ler_pmul ?sq_ge0 // mulr_ge0 ?ler0n ?sqr_ge0.
+apply: (@le_trans _ _ (sq (fun i => 1 * d i + 1 * u))).
   apply: ler_sum => i _; rewrite !mul1r -real_normK ?num_real //.
-  by rewrite ler_sqr ?nnegrE ?addr_ge0 ?normr_ge0 // truncated_apart.
+  rewrite ler_sqr ?nnegrE ?(addr_ge0 _ u0) ?normr_ge0 //; exact: rounded_apart (tr' i) (tr i).
 rewrite sq_linear one; have -> : (r + n) ^+ 2 = r ^+ 2 + 2%:R * (r * n) + n ^+ 2 by ring.
 by rewrite !expr1n !mulr1 !mul1r !ler_add // ler_wpmul2l ?ler0n.
 Qed.
-
 End One_record.
 Print Assumptions clipping_moves_no_farther.
 Print Assumptions one_record_of_a_person.
