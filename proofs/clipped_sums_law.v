@@ -18,19 +18,29 @@ Implicit Types (b : batch J M) (r : 'I_M) (j : J) (S : {set J}).
 
 (** Coins of probability q, one for each record: S is the set of those that are drawn. *)
 Variables (R : realFieldType) (q : R).
-Hypotheses (q_ge0 : 0 <= q) (q_lt1 : q < 1).
+Hypotheses (q_ge0 : 0 <= q) (q_le1 : q <= 1).
 Definition coins S := \prod_j (if j \in S then q else 1 - q).
 Definition not_above := \sum_(S : {set J} | (#|S| <= M)%N) coins S.
 Definition law b := if valid b then coins (members b) / (M ^_ #|members b|)%:R / not_above else 0.
 
 Lemma coins_ge0 S : 0 <= coins S.
-Proof. by apply: prodr_ge0 => j _; case: ifP; rewrite // subr_ge0 ltW. Qed.
+Proof. by apply: prodr_ge0 => j _; case: ifP; rewrite // subr_ge0. Qed.
 
-Lemma not_above_gt0 : 0 < not_above.
+(** The loop ends: with q < 1, and if all records have room. *)
+Lemma some_set S : (#|S| <= M)%N -> 0 < coins S -> 0 < not_above.
 Proof.
-rewrite /not_above (bigD1 set0) ?cards0 //= ltr_spaddl ?sumr_ge0 // => [|S _]; last exact: coins_ge0.
-by apply: prodr_gt0 => j _; rewrite inE subr_gt0.
+move=> le lt; rewrite /not_above (bigD1 S) //= ltr_spaddl ?sumr_ge0 // => S' _; exact: coins_ge0.
 Qed.
+
+Lemma ends_if : q < 1 \/ (#|J| <= M)%N -> 0 < not_above.
+Proof.
+have [q1|q_neq] := eqVneq q 1; last first.
+  move=> _; apply: (@some_set set0); rewrite ?cards0 //; apply: prodr_gt0 => j _.
+  by rewrite inE subr_gt0 lt_neqAle q_neq.
+rewrite {1}q1 ltxx => -[//|room]; apply: (@some_set setT); rewrite ?cardsT //.
+by apply: prodr_gt0 => j _; rewrite inE q1 ltr01.
+Qed.
+Hypothesis ends : 0 < not_above.
 
 Lemma card_members b : valid b -> (#|members b| <= M)%N.
 Proof. by move=> v; rewrite -[X in (_ <= X)%N](card_free v) leq_addl. Qed.
@@ -74,9 +84,9 @@ Qed.
 Theorem law_dist : dist law.
 Proof.
 split=> [b|]; rewrite /law.
-  by case: ifP => // _; rewrite !divr_ge0 ?coins_ge0 ?ler0n // ltW ?not_above_gt0.
+  by case: ifP => // _; rewrite !divr_ge0 ?coins_ge0 ?ler0n // ltW.
 rewrite (partition_big (@members J M) xpredT) //= (eq_bigr _ (fun S _ => law_of_members S)) -big_mkcond /=.
-by rewrite -mulr_suml divff // gt_eqF // not_above_gt0.
+by rewrite -mulr_suml divff // gt_eqF.
 Qed.
 
 (** Lemma 3, (1) and (2). *)
@@ -117,7 +127,7 @@ rewrite addr0 sumr_const; have -> : #|[pred r | b r == None]| = (M - #|members b
 rewrite -mulr_natr /law v coins_without // /weight ffactnSr natrM.
 have f0 : (M ^_ #|members b|)%:R != 0 :> R by rewrite pnatr_eq0 -lt0n ffact_gt0 ltnW.
 have m0 : (M - #|members b|)%:R != 0 :> R by rewrite pnatr_eq0 subn_eq0 -ltnNge.
-have z0 : not_above != 0 by rewrite gt_eqF // not_above_gt0.
+have z0 : not_above != 0 by rewrite gt_eqF.
 by field; rewrite f0 m0 z0.
 Qed.
 End One_record.

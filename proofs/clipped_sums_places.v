@@ -44,7 +44,7 @@ by rewrite mem_imset //; apply: perm_inj.
 Qed.
 
 (** All places are equal: a step of the records in other places has the same distribution. *)
-Theorem step_any_places (f : 'I_M -> T -> V) (N : V -> O -> R) x : step q f N (x \o p) =1 step q f N x.
+Lemma step_any_places (f : 'I_M -> T -> V) (N : V -> O -> R) x : step q f N (x \o p) =1 step q f N x.
 Proof.
 move=> o; rewrite /step /mixed [RHS](reindex_inj moved_inj); apply: eq_bigr => b _.
 congr (_ * _); first by rewrite /law valid_moved members_moved coins_moved card_imset //; apply: perm_inj.

@@ -14,7 +14,7 @@ Local Open Scope ring_scope.
 Section Rows.
 Variables (R : realFieldType) (J O : finType) (M : nat) (T : Type) (V : zmodType) (q : R).
 Variables (f : 'I_M -> T -> V) (N : V -> O -> R).
-Hypotheses (q_ge0 : 0 <= q) (q_lt1 : q < 1) (N_dist : forall s, dist (N s)).
+Hypotheses (q_ge0 : 0 <= q) (q_le1 : q <= 1) (ends : 0 < not_above J M q) (N_dist : forall s, dist (N s)).
 Implicit Types (x : J -> option T) (b : batch J M) (r : 'I_M) (j : J) (S : {set J}).
 
 Definition adds r (t : option T) := if t is Some t then f r t else 0.
@@ -22,7 +22,7 @@ Definition batch_sum x b := \sum_r adds r (if b r is Some j then x j else None).
 Definition step x : O -> R := mixed (law q) (fun b => N (batch_sum x b)).
 
 Lemma step_dist x : dist (step x).
-Proof. by apply: mixed_dist => [|b]; [apply: law_dist | apply: N_dist]. Qed.
+Proof. exact: mixed_dist (law_dist q_ge0 q_le1 ends) (fun b => N_dist _). Qed.
 
 (** "The sum is s without the record, s + g in a row of its own with it." *)
 Lemma batch_sum_put x b r j : b r = None ->
@@ -66,21 +66,21 @@ rewrite [in RHS](eq_bigr (fun r => if b r == None then weight q j b * part x (b,
 have drawn r : b r == None -> weight q j b * part x (b, Some r) o
     = (1 - q) * weight q j b * N (batch_sum x b) o + F (put b r (Some j)).
   by move=> /eqP e; rewrite /F (law_with q ob e) batch_sum_put // /part /sampled /=; ring.
-rewrite -big_mkcond (eq_bigr _ drawn) big_split /= -mulr_suml -mulr_sumr {1}/F (law_without q_ge0 q_lt1 ob).
+rewrite -big_mkcond (eq_bigr _ drawn) big_split /= -mulr_suml -mulr_sumr {1}/F (law_without ends ob).
 by rewrite mulrDl -addrA addrCA.
 Qed.
 
 Lemma mixing_dist : dist mixing.
 Proof.
-have z0 := ltW (not_above_gt0 J M q_ge0 q_lt1); split=> [[b r]|].
+have z0 := ltW ends; split=> [[b r]|].
   rewrite /mixing /=; case: ifP => // _; case: r => [r|].
     case: ifP => // _; rewrite !divr_ge0 ?ler0n ?prodr_ge0 // => i _.
-    by case: ifP; rewrite // subr_ge0 ltW.
-  by rewrite /full; case: ifP => // _; case: (law_dist J M q_ge0 q_lt1).
+    by case: ifP; rewrite // subr_ge0.
+  by rewrite /full; case: ifP => // _; case: (law_dist q_ge0 q_le1 ends).
 pose x (_ : J) : option T := None; have [_ <-] := step_dist x.
 rewrite (eq_bigr _ (fun o _ => step_mixture x o)) exchange_big; apply: eq_bigr => i _ /=.
 have [_ p1] : dist (part x i); last by rewrite -mulr_sumr p1 mulr1.
-by rewrite /part; case: (i.2) => [r|] //; apply: sampled_dist; rewrite // q_ge0 ltW.
+by rewrite /part; case: (i.2) => [r|] //; apply: sampled_dist; rewrite // q_ge0 q_le1.
 Qed.
 
 (** Whatever is put into the record's place on both sides. *)
@@ -103,7 +103,7 @@ Theorem rows_zero_out (U : finType) (P P' : U -> R) x x' j : dist P -> dist P' -
   (forall i, i != j -> x i = x' i) -> x' j = None ->
   dominates (sampled q P P') P' (step x) (step x') /\ dominates P' (sampled q P P') (step x') (step x).
 Proof.
-move=> dP dP' dom d blank; have q01 : 0 <= q <= 1 by rewrite q_ge0 ltW.
+move=> dP dP' dom d blank; have q01 : 0 <= q <= 1 by rewrite q_ge0 q_le1.
 have dS := sampled_dist q01 dP dP'; suff h : dominates (sampled q P P') P' (step x) (step x').
   by split=> //; apply: dominates_sym => //; apply: step_dist.
 apply: rows d _ => // r s; rewrite blank /= addr0 => c c0.

@@ -15,7 +15,7 @@ Local Open Scope ring_scope.
 Section Subsets.
 Variables (R : realFieldType) (J O : finType) (n : nat) (T : Type) (q : R).
 Variable A : {set J} -> (J -> option T) -> O -> R.
-Hypotheses (q_ge0 : 0 <= q) (q_lt1 : q < 1).
+Hypotheses (q_ge0 : 0 <= q) (q_le1 : q <= 1) (ends : 0 < not_above J n q).
 Implicit Types (S : {set J}) (x : J -> option T).
 
 Definition subset S := if (#|S| <= n)%N then coins q S / not_above J n q else 0.
@@ -23,8 +23,8 @@ Definition search x : O -> R := mixed subset (A ^~ x).
 
 Lemma subset_dist : dist subset.
 Proof.
-split=> [S|]; first by rewrite /subset; case: ifP => // _; rewrite divr_ge0 ?coins_ge0 // ltW ?not_above_gt0.
-by rewrite -big_mkcond -mulr_suml divff // gt_eqF // not_above_gt0.
+split=> [S|]; first by rewrite /subset; case: ifP => // _; rewrite divr_ge0 ?coins_ge0 // ltW.
+by rewrite -big_mkcond -mulr_suml divff // gt_eqF.
 Qed.
 
 Variable j : J.
@@ -55,10 +55,9 @@ Qed.
 
 Lemma others_dist : dist others_drawn.
 Proof.
-have z0 : 0 < not_above J n q by apply: not_above_gt0.
 split=> [S|].
   rewrite /others_drawn; case: ifP => // _; case: ifP => _; last by case: subset_dist.
-  by rewrite divr_ge0 ?(ltW z0) ?prodr_ge0 // => i _; case: ifP; rewrite // subr_ge0 ltW.
+  by rewrite divr_ge0 ?(ltW ends) ?prodr_ge0 // => i _; case: ifP; rewrite // subr_ge0.
 have [_ <-] := subset_dist; rewrite [RHS]sum_sets [LHS](bigID (fun S : {set J} => j \in S)) /= big1 ?add0r => [|S jS].
   apply: eq_bigr => S jS; rewrite /others_drawn (negPf jS) /subset cardsU1 jS add1n.
   case: ltnP => [lt|ge]; last by rewrite add0r.
@@ -81,8 +80,8 @@ have -> : 1 - w = \sum_(S | ~~ full S) others_drawn S by rewrite wE -w1 (bigID f
 rewrite wE !mulr_suml (bigID full) /= addrC; apply: ler_add; apply: ler_sum => S fS.
   rewrite /others_drawn; case: ifP => [_|/negbT jS]; first by rewrite !mul0r.
   case: ltnP => [lt|ge].
-    rewrite ler_wpmul2l ?some // divr_ge0 ?(ltW (not_above_gt0 _ _ _ _)) ?prodr_ge0 // => i _.
-    by case: ifP; rewrite // subr_ge0 ltW.
+    rewrite ler_wpmul2l ?some // divr_ge0 ?(ltW ends) ?prodr_ge0 // => i _.
+    by case: ifP; rewrite // subr_ge0.
   suff -> : subset S = 0 by rewrite !mul0r.
   by rewrite /subset leqNgt ltn_neqAle ge andbT eq_sym; move: fS; rewrite /full jS /= => ->.
 case/andP: fS => jS /eqP e; rewrite ler_wpmul2l // /given e ltnn; exact: none.

@@ -3,7 +3,8 @@
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import definitions composition.
-From Proofs Require Import clipped_sums_sampling clipped_sums_batches clipped_sums_rows clipped_sums_places.
+From Proofs Require Import clipped_sums_sampling clipped_sums_batches clipped_sums_law.
+From Proofs Require Import clipped_sums_rows clipped_sums_places.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -56,7 +57,8 @@ End Steps.
 Section Training.
 Variables (R : realFieldType) (J O U : finType) (M m : nat) (T : Type) (V : zmodType) (q : R).
 Variables (f : seq O -> 'I_M -> T -> V) (N : seq O -> V -> O -> R) (P P' : U -> R).
-Hypotheses (q_ge0 : 0 <= q) (q_lt1 : q < 1) (N_dist : forall h s, dist (N h s)) (dP : dist P) (dP' : dist P').
+Hypotheses (q_ge0 : 0 <= q) (q_le1 : q <= 1) (ends : 0 < not_above J M q).
+Hypotheses (N_dist : forall h s, dist (N h s)) (dP : dist P) (dP' : dist P').
 Hypothesis noise : forall h r t s, dominates P P' (N h (s + f h r t)) (N h s).
 
 Definition released (x : J -> option T) (t : m.-tuple O) := training q f N x [::] t.
@@ -69,9 +71,9 @@ Theorem dp_sgd (x x' : J -> option T) j : (forall i, i != j -> x i = x' i) -> x'
   dominates (all_runs (fun _ : 'I_m => sampled q P P')) (all_runs (fun _ : 'I_m => P')) (released x) (released x') /\
   dominates (all_runs (fun _ : 'I_m => P')) (all_runs (fun _ : 'I_m => sampled q P P')) (released x') (released x).
 Proof.
-move=> d blank; have q01 : 0 <= q <= 1 by rewrite q_ge0 ltW.
+move=> d blank; have q01 : 0 <= q <= 1 by rewrite q_ge0.
 have dS := sampled_dist q01 dP dP'.
-have one h := rows_zero_out q_ge0 q_lt1 (N_dist h) dP dP' (noise h) d blank.
+have one h := rows_zero_out q_ge0 q_le1 ends (N_dist h) dP dP' (noise h) d blank.
 have D (y : J -> option T) h : dist (step q (f h) (N h) y) by apply: step_dist.
 have e (y : J -> option T) : released y =1 fun t : m.-tuple O => steps (fun h => step q (f h) (N h) y) [::] t.
   by move=> t; apply: training_steps.

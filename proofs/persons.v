@@ -49,5 +49,7 @@ move=> cl x x'; split; first exact: persons_zero_out (sqr_ge0 C) cl x x'.
 have -> : (2%:R * C) ^+ 2 = 4%:R * C ^+ 2 by ring.
 exact: persons_replace_one cl x x'.
 Qed.
+Print Assumptions persons_zero_out.
+Print Assumptions persons_replace_one.
 Print Assumptions persons_boosting.
 Print Assumptions clipped_step.
