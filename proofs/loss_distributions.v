@@ -46,6 +46,27 @@ rewrite !big_seq; apply: ler_sum => z /(allP w0)/andP[z1 z2]; rewrite -mulrDr le
 by apply: le_trans (posD _ _); apply/pos_mono/le_of_eq; ring.
 Qed.
 
+(** A pointwise least upper bound of sublinear functions, e.g. of lines in t, is sublinear. *)
+Lemma sublinear_lub (I : Type) (F : I -> R -> R -> R) (H : R -> R -> R) : (forall i, sublinear (F i)) ->
+  (forall a b, 0 <= a -> 0 <= b -> (forall i, F i a b <= H a b) /\
+     forall d, (forall i, F i a b <= d) -> H a b <= d) -> sublinear H.
+Proof.
+move=> sF lub; split=> [k a b k0 a0 b0|a b a1 b1 a0 b0 a10 b10]; last first.
+  apply: (lub _ _ (addr_ge0 a0 a10) (addr_ge0 b0 b10)).2 => i.
+  by apply: le_trans (subadditive (sF i) a0 b0 a10 b10) _; rewrite ler_add ?(lub _ _ _ _).1.
+have [up low] := lub a b a0 b0; have [upk lowk] := lub _ _ (mulr_ge0 k0 a0) (mulr_ge0 k0 b0).
+apply/eqP; rewrite eq_le; apply/andP; split.
+  by apply: lowk => i; rewrite (homogeneous (sF i)) // ler_wpmul2l.
+move: k0; rewrite le_eqVlt => /orP[/eqP k0|k0].
+  rewrite -k0 !mul0r leNgt; apply/negP => neg; have [up0 low0] := lub 0 0 (lexx 0) (lexx 0).
+  have none (i : I) : False.
+    have := up0 i; have := homogeneous (sF i) (lexx 0) (lexx 0) (lexx 0); rewrite !mul0r => ->.
+    by rewrite leNgt neg.
+  by have := low0 (H 0 0 - 1) (fun i => False_ind _ (none i)); rewrite ler_subr_addl ger_addr ler10.
+rewrite mulrC -ler_pdivl_mulr //; apply: low => i; rewrite ler_pdivl_mulr // mulrC.
+by rewrite -(homogeneous (sF i)) // ltW.
+Qed.
+
 Section Interpolation.
 Variable H : R -> R -> R.
 Hypothesis sH : sublinear H.
