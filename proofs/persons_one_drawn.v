@@ -49,4 +49,38 @@ split=> h x x' nb; apply: mixture_of_draws => w; apply: h.
 exact: replace_one_drawn.
 Qed.
 End One_of_each.
+
+(** One record of a person. x j k is the record at place k of the person at place j, or None where it is blank;
+    a place is drawn whether or not it is blank. *)
+Section One_record.
+Variables (R : realFieldType) (W J K O : finType) (T : Type) (law : W -> R) (place : W -> J -> K).
+Variables (M : W -> data J T -> O -> R) (c delta : R).
+Hypotheses (law_dist : dist law) (M_dist : forall w y, dist (M w y)) (c_ge1 : 1 <= c) (delta_ge0 : 0 <= delta).
+Hypothesis M_ext : forall w y y', y =1 y' -> M w y =1 M w y'.
+Implicit Types x : J -> K -> option T.
+
+Definition blanked_record x x' := exists j k,
+  (forall i l, (i, l) != (j, k) -> x i l = x' i l) /\ (x j k = None \/ x' j k = None).
+Definition drawn_records w x : data J T := fun j => x j (place w j).
+
+Lemma drawn_neighbours w x x' : blanked_record x x' ->
+  drawn_records w x =1 drawn_records w x' \/ zero_out (drawn_records w x) (drawn_records w x').
+Proof.
+case=> j [k [d b]]; have [e|ne] := eqVneq (place w j) k; last first.
+  by left=> i; apply: d; rewrite xpair_eqE; case: eqP => [->|] //=.
+right; exists j => [i ij|]; rewrite /drawn_records ?e //.
+by apply: d; rewrite xpair_eqE (negPf ij).
+Qed.
+
+(** Blanking one record costs no more than blanking the person. *)
+Theorem as_private_in_records : (forall w, private (@zero_out J T) (M w) c delta) ->
+  private blanked_record (fun x => mixed law (fun w => M w (drawn_records w x))) c delta.
+Proof.
+move=> h x x' nb; have [l0 l1] := law_dist.
+apply: le_trans (mixture_bound (d := fun=> delta) l0 _) _; last by rewrite -mulr_suml l1 mul1r.
+move=> w; case: (drawn_neighbours w nb) => [e|]; last exact: h.
+rewrite -(hockey_ext c (frefl _) (M_ext w e)) hockey_self //; exact: (M_dist _ _).1.
+Qed.
+End One_record.
 Print Assumptions as_private_in_persons.
+Print Assumptions as_private_in_records.
