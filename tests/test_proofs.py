@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 PROOFS, THEORY = ROOT / "proofs", ROOT / "docs" / "theory"
 FILES = sorted(PROOFS.glob("*.v"))
 #: What a page says of its proofs, up to what a machine did not read; files there, and theorems.
-SAID = re.compile(r"\*Machine-checked\*(.*?)\bOn paper:", re.DOTALL)
+SAID = re.compile(r"\*Machine-checked\*(.*?)\bOn\s+paper:", re.DOTALL)
 FILE, NAME = re.compile(r"`proofs/(\w+\.v)`"), re.compile(r"`((?!test_)[A-Za-z]\w+)`")
 STATED = re.compile(r"^\s*(?:Theorem|Corollary)\s+(\w+)", re.MULTILINE)
 OPEN = re.compile(r"\b(Admitted|admit|Axioms?|Parameters?|Conjecture|Abort)\b")
