@@ -85,3 +85,4 @@ have -> : best_of score tie f Q y - c * best_of score tie f Q' y =
 rewrite e subr0 mulr1 derivB derivZ !hornerE /= !share_deriv //; ring.
 Qed.
 End Density.
+Print Assumptions release_density.

@@ -137,4 +137,5 @@ Lemma best_of_zero f Q y : Q y = 0 -> best_of f Q y = 0.
 Proof. by move=> Qy; apply: big1 => k _; rewrite bestE Qy mul0r mulr0. Qed.
 End Release.
 
+Print Assumptions best_law.
 Print Assumptions best_of_law.

@@ -217,3 +217,6 @@ by apply: ler_sum => i _; apply: ler_wpmul2l.
 Qed.
 
 End Distributions.
+
+Print Assumptions mixture_released.
+Print Assumptions mixture_bound.

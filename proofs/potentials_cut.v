@@ -137,3 +137,4 @@ by apply: (ends_ge0 uv) zuv; rewrite ?eu ?ev.
 Qed.
 End Segment.
 End Cells.
+Print Assumptions pieces.
