@@ -14,10 +14,6 @@ Variables (R : rcfType) (T : finType) (score : T -> nat) (tie : tie_rule R).
 Hypothesis tieP : fair_ties tie.
 Local Notation cell := (seq (R * R * R) * (R * R * R))%type.
 
-(** The testing region of (P, P') by its half-planes (a support function determines a convex set). *)
-Definition in_region (U : finType) (P P' : U -> R) q q' := [/\ 0 <= q, 0 <= q' &
-  forall c, 0 <= c -> q - c * q' <= hockey c P P' /\ q' - c * q <= hockey c P' P].
-
 Variables (f : {poly R}) (c : R) (U : finType) (P P' : U -> R) (Q Q' : T -> R).
 Hypotheses (fP : law_of_runs f) (c1 : 1 <= c).
 Hypotheses (dP : dist P) (dP' : dist P') (dQ : dist Q) (dQ' : dist Q') (dom : dominates P P' Q Q').

@@ -19,6 +19,11 @@ Definition lower_edge T (P P' : T -> R) (qmin : R -> R) := forall q, 0 <= q <= 1
   0 <= qmin q /\
   forall b, 0 <= b -> (forall c, 0 < c -> (q - hockey c P P') / c <= b) -> qmin q <= b.
 
+(** The region of (P, P') by its half-planes: all (P(S), P'(S)) over randomised events S
+    (testing_region_reached.v). *)
+Definition in_region T (P P' : T -> R) q q' := [/\ 0 <= q, 0 <= q' &
+  forall c, 0 <= c -> q - c * q' <= hockey c P P' /\ q' - c * q <= hockey c P' P].
+
 (** qmax(q) = 1 - qmin(1 - q), of the same pair: the region is symmetric about (1/2, 1/2). *)
 Definition upper_edge T (P P' : T -> R) (qmax : R -> R) :=
   lower_edge P P' (fun q => 1 - qmax (1 - q)).
