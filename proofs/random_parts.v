@@ -1,7 +1,8 @@
 (** random_parts.md: one record moves the mean score over k random parts by at most 1/k.
 
-    W: all draws, those of records' parts and the models' own randomness; given w, the record at place j is in part
-    [part w j]. score w i t x: candidate t's score on part i, in [0, 1], which depends on the records of its part alone. *)
+    W: all draws, those of records' parts and the models' own randomness; given w, the record at place j is in
+    part [part w j]. score w i t x: candidate t's score on part i, in [0, 1], which depends on the records of its
+    part alone. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import definitions composition.

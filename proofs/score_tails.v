@@ -1,8 +1,9 @@
 (** score_noise.md, "Lemma (one component is the worst)": steps of one component, and upper tails.
 
-    D s k: the distribution of X1 + k (s = true) or X1 - k on ordered outcomes, for k <= n; up = D true. Of a symmetric log-concave distribution on the
-    integers are used: unit steps away from 0 are alike, wherever they begin and to which side they go ([alike]);
-    and the likelihood ratio of X1 + m + 1 and X1 + m is monotone ([monotone]). *)
+    D s k: the distribution of X1 + k (s = true) or X1 - k on ordered outcomes, for k <= n; up = D true. Of a
+    symmetric log-concave distribution on the integers are used: unit steps away from 0 are alike, wherever they
+    begin and to which side they go ([alike]); and the likelihood ratio of X1 + m + 1 and X1 + m is monotone
+    ([monotone]). *)
 From mathcomp Require Import all_ssreflect all_algebra zify.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import definitions.
