@@ -2,6 +2,7 @@
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp.algebra_tactics Require Import ring.
 From Proofs Require Import definitions composition subset_fixed.
+From Proofs Require Export subset_coins.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -19,45 +20,22 @@ Variables (I : finType) (r : I) (q : R) (T S : finType).
 Variables (tune : {set I} -> T -> R) (train : {set I} -> T -> S -> R).
 Hypotheses (q01 : 0 <= q <= 1) (dtune : kernel tune) (dtrain : forall X, kernel (train X)).
 
-Definition coins (C : {set I}) : R := \prod_i (if i \in C then q else 1 - q).
 Definition released_rest (present : {set I}) : T * S -> R := fun z =>
-  \sum_C coins C * (tune (C :&: present) z.1 * train (present :\: C) z.1 z.2).
+  \sum_C coins q C * (tune (C :&: present) z.1 * train (present :\: C) z.1 z.2).
 Definition released_all (present : {set I}) : T * S -> R := fun z =>
-  \sum_C coins C * (tune (C :&: present) z.1 * train present z.1 z.2).
+  \sum_C coins q C * (tune (C :&: present) z.1 * train present z.1 z.2).
 
-(* The coins of all other records have the same law on both data sets. *)
-Definition other_coins (C : {set I}) : R := \prod_(i | i != r) (if i \in C then q else 1 - q).
-
-Lemma other_coins_ge0 C : 0 <= other_coins C.
-Proof. by apply: prodr_ge0 => i _; case: ifP; rewrite ?subr_ge0; case/andP: q01. Qed.
-
-Lemma own_coin (F : {set I} -> R) : \sum_C coins C * F C =
-  \sum_(C : {set I} | r \notin C) other_coins C * (q * F (r |: C) + (1 - q) * F C).
-Proof.
-rewrite (bigID (fun C : {set I} => r \notin C)) /= addrC.
-rewrite (reindex_onto (fun C : {set I} => r |: C) (fun C => C :\ r)) /=; last first.
-  by move=> C; rewrite negbK => rC; rewrite setD1K.
-rewrite (eq_bigl (fun C : {set I} => r \notin C)) => [|C]; last first.
-  rewrite negbK setU11 /=; apply/eqP/idP => [<-|rC]; first by rewrite !inE eqxx.
-  by rewrite setU1K.
-rewrite -big_split /=; apply: eq_bigr => C rC; rewrite mulrDr /coins !(bigD1 (P := predT) r) //=.
-rewrite setU11 (negbTE rC) /other_coins.
-have -> : \prod_(i | i != r) (if i \in r |: C then q else 1 - q) = other_coins C.
-  by apply: eq_bigr => i ir; rewrite in_setU1 (negbTE ir).
-by rewrite /other_coins; move: (\prod_(i | i != r) _) => p; ring.
-Qed.
-
-Lemma restE z : released_rest setT z = \sum_(C : {set I} | r \notin C) other_coins C *
+Lemma restE z : released_rest setT z = \sum_(C : {set I} | r \notin C) other_coins r q C *
   with_rest q (tune (r |: C)) (tune C) (train (~: C)) (train (~: C :\ r)) z.
 Proof.
-rewrite /released_rest own_coin; apply: eq_bigr => C rC; congr (_ * _); rewrite /with_rest.
+rewrite /released_rest (own_coin r); apply: eq_bigr => C rC; congr (_ * _); rewrite /with_rest.
 by rewrite !setIT !setTD setCU setIC -setDE.
 Qed.
 
-Lemma rest0E z : released_rest (~: [set r]) z = \sum_(C : {set I} | r \notin C) other_coins C *
+Lemma rest0E z : released_rest (~: [set r]) z = \sum_(C : {set I} | r \notin C) other_coins r q C *
   (tune C z.1 * train (~: C :\ r) z.1 z.2).
 Proof.
-rewrite /released_rest own_coin; apply: eq_bigr => C rC; congr (_ * _).
+rewrite /released_rest (own_coin r); apply: eq_bigr => C rC; congr (_ * _).
 have e : C :&: ~: [set r] = C by apply/setIidPl; rewrite subsetC sub1set inE.
 have -> : (r |: C) :&: ~: [set r] = C by rewrite setIUl setICr set0U.
 have d : ~: [set r] :\: C = ~: C :\ r by rewrite setDE setIC -setDE.
@@ -67,40 +45,15 @@ rewrite e d; ring.
 Qed.
 
 Lemma all0E (b : bool) z : released_all (if b then setT else ~: [set r]) z =
-  \sum_(C : {set I} | r \notin C) other_coins C *
+  \sum_(C : {set I} | r \notin C) other_coins r q C *
     (if b then with_all q (tune (r |: C)) (tune C) (train setT) z
      else tune C z.1 * train (setT :\ r) z.1 z.2).
 Proof.
-rewrite /released_all own_coin; apply: eq_bigr => C rC; congr (_ * _); rewrite /with_all; case: b.
+rewrite /released_all (own_coin r); apply: eq_bigr => C rC; congr (_ * _); rewrite /with_all; case: b.
   by rewrite !setIT; ring.
 have e : C :&: ~: [set r] = C by apply/setIidPl; rewrite subsetC sub1set inE.
 have -> : (r |: C) :&: ~: [set r] = C by rewrite setIUl setICr set0U.
 by rewrite e setTD; ring.
-Qed.
-
-Lemma other_coins_sum : \sum_(C : {set I} | r \notin C) other_coins C = 1.
-Proof.
-have : \sum_C coins C * 1 = 1.
-  under eq_bigr do rewrite mulr1.
-  transitivity (\prod_(i : I) \sum_(b : bool) (if b then q else 1 - q)); last first.
-    by rewrite big1 // => i _; rewrite big_bool /= addrC subrK.
-  rewrite bigA_distr_bigA /= (reindex (fun C : {set I} => [ffun i => i \in C])) /=.
-    by apply: eq_bigr => C _; apply: eq_bigr => i _; rewrite ffunE.
-  exists (fun d => [set i | d i]) => [C _|d _]; first by apply/setP => i; rewrite inE ffunE.
-  by apply/ffunP => i; rewrite ffunE inE.
-by rewrite own_coin => <-; apply: eq_bigr => C _; rewrite !mulr1 addrC subrK mulr1.
-Qed.
-
-(* "H_c is jointly convex." *)
-Lemma average (F : {set I} -> T * S -> R) d :
-  (forall C : {set I}, r \notin C -> \sum_z pos (F C z) <= d) ->
-  \sum_z pos (\sum_(C : {set I} | r \notin C) other_coins C * F C z) <= d.
-Proof.
-move=> h; apply: (@le_trans _ _ (\sum_z \sum_(C : {set I} | r \notin C) other_coins C * pos (F C z))).
-  apply: ler_sum => z _; apply: le_trans (pos_sum _ _) _.
-  by apply: ler_sum => C _; rewrite posM ?other_coins_ge0.
-rewrite exchange_big -[d]mul1r -other_coins_sum mulr_suml; apply: ler_sum => C rC /=.
-by rewrite -mulr_sumr ler_wpmul2l ?other_coins_ge0 ?h.
 Qed.
 
 Section Pair.
@@ -115,8 +68,8 @@ Lemma lines_rest a b :
   \sum_z pos (a * pair_rest q A A' B B' z + b * product A' B' z).
 Proof.
 under eq_bigr do rewrite restE rest0E !mulr_sumr -big_split.
-under eq_bigr do under eq_bigr do rewrite /= !(mulrCA _ (other_coins _)) -mulrDr.
-by apply: average => C rC; apply: fixed_rest => //; [exact: domA | move=> t; apply: domB; rewrite !inE].
+under eq_bigr do under eq_bigr do rewrite /= !(mulrCA _ (other_coins _ _ _)) -mulrDr.
+by apply: (average q01) => C rC; apply: fixed_rest => //; [exact: domA | move=> t; apply: domB; rewrite !inE].
 Qed.
 
 Lemma lines_all a b :
@@ -124,8 +77,8 @@ Lemma lines_all a b :
   \sum_z pos (a * pair_all q A A' B z + b * product A' B' z).
 Proof.
 under eq_bigr do rewrite (all0E true) (all0E false) !mulr_sumr -big_split.
-under eq_bigr do under eq_bigr do rewrite /= !(mulrCA _ (other_coins _)) -mulrDr.
-by apply: average => C rC; apply: fixed_all => //; [exact: domA | move=> t; apply: domB; rewrite !inE].
+under eq_bigr do under eq_bigr do rewrite /= !(mulrCA _ (other_coins _ _ _)) -mulrDr.
+by apply: (average q01) => C rC; apply: fixed_all => //; [exact: domA | move=> t; apply: domB; rewrite !inE].
 Qed.
 
 (** Theorem 2, "with the record against without". *)
