@@ -66,9 +66,9 @@ Variables (n : nat) (g xs ys : nat -> R) (oox oov : R) (V : finType) (B B' : V -
 Hypotheses (x_rises : rising n xs) (y_rises : rising n ys).
 Hypotheses (dX : dist (@quantile_pair R n g xs oox)) (dV : dist (@quantile_pair R n g ys oov)).
 Hypotheses (dU : dist (@uniform R n g)) (dB : dist B) (dB' : dist B').
-Hypothesis trains : forall x (C W : {set I}), r \notin C -> r \notin W ->
+Hypothesis trains : forall x (C W : {set I}), r \notin C -> r \notin W -> C :&: W = set0 ->
   dominates (@quantile_pair R n g xs oox) (@uniform R n g) (tune x (r |: C) W) (tune x C W).
-Hypothesis validates : forall x (C W : {set I}), r \notin C -> r \notin W ->
+Hypothesis validates : forall x (C W : {set I}), r \notin C -> r \notin W -> C :&: W = set0 ->
   dominates (@quantile_pair R n g ys oov) (@uniform R n g) (tune x C (r |: W)) (tune x C W).
 Hypothesis finally : forall x (Y : {set I}) t, r \in Y -> dominates B B' (train x Y t) (train x (Y :\ r) t).
 

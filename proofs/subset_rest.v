@@ -24,9 +24,9 @@ Variables (n : nat) (g x y : nat -> R) (oox oov : R) (V : finType) (B B' : V -> 
 Hypotheses (x_rises : rising n x) (y_rises : rising n y).
 Hypotheses (dX : dist (@quantile_pair R n g x oox)) (dV : dist (@quantile_pair R n g y oov)).
 Hypotheses (dU : dist (@uniform R n g)) (dB : dist B) (dB' : dist B').
-Hypothesis trains : forall C W : {set I}, r \notin C -> r \notin W ->
+Hypothesis trains : forall C W : {set I}, r \notin C -> r \notin W -> C :&: W = set0 ->
   dominates (@quantile_pair R n g x oox) (@uniform R n g) (tune (r |: C) W) (tune C W).
-Hypothesis validates : forall C W : {set I}, r \notin C -> r \notin W ->
+Hypothesis validates : forall C W : {set I}, r \notin C -> r \notin W -> C :&: W = set0 ->
   dominates (@quantile_pair R n g y oov) (@uniform R n g) (tune C (r |: W)) (tune C W).
 Hypothesis finally : forall (X : {set I}) t, r \in X -> dominates B B' (train X t) (train (X :\ r) t).
 
@@ -38,6 +38,7 @@ under eq_bigr do under eq_bigr do rewrite /= !(mulrCA _ (other_coins _ _ _)) -mu
 under eq_bigr do under eq_bigr do under eq_bigr do rewrite /= !(mulrCA _ (other_coins _ _ _)) -mulrDr.
 apply: (average2 q01 v01) => C W rC rW; under eq_bigr do rewrite (rest_cases q v tune train rC rW _).1 (rest_cases q v tune train rC rW _).2.
 have rD : r \notin W :\: C by rewrite inE (negbTE rW) andbF.
+have CD : C :&: (W :\: C) = set0 by apply/setP => i; rewrite !inE; case: (i \in C).
 apply: fixed_rest4 => //; [exact: trains | exact: validates | by move=> t; apply: finally; rewrite inE].
 Qed.
 
@@ -49,6 +50,7 @@ under eq_bigr do under eq_bigr do rewrite /= !(mulrCA _ (other_coins _ _ _)) -mu
 under eq_bigr do under eq_bigr do under eq_bigr do rewrite /= !(mulrCA _ (other_coins _ _ _)) -mulrDr.
 apply: (average2 q01 v01) => C W rC rW; under eq_bigr do rewrite (all_cases q v tune train rC rW _).1 (all_cases q v tune train rC rW _).2.
 have rD : r \notin W :\: C by rewrite inE (negbTE rW) andbF.
+have CD : C :&: (W :\: C) = set0 by apply/setP => i; rewrite !inE; case: (i \in C).
 apply: fixed_all4 => //; [exact: trains | exact: validates | by move=> t; apply: finally; rewrite inE].
 Qed.
 
