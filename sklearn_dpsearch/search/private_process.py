@@ -322,9 +322,7 @@ def _sockets(kind: int = socket.SOCK_STREAM) -> tuple[socket.socket, socket.sock
     return socket.socket(fileno=first), socket.socket(fileno=second)
 
 
-def _python(
-    entry: str, theirs: socket.socket, given: Sequence[str], apart: bool = False, **options: Any
-) -> subprocess.Popen[bytes]:
+def _python(entry: str, theirs: socket.socket, given: Sequence[str], apart: bool = False, **options: Any) -> Any:
     """Start Python at a function that serves, with one end of a pair of sockets, apart from other processes or not."""
     code = f"import sys; sys.path[:] = {Surroundings.here(None).path!r}; given = {[theirs.fileno(), *given]}; "
     if apart:

@@ -296,12 +296,11 @@ class _Forking:
         if not select.select([self._asked], [], [], 0)[0]:
             return True
         message, files, _, _ = socket.recv_fds(self._asked, 2**16, 3)
-        kind = message[:1]
-        if kind == IMPORT:
+        if message[:1] == IMPORT:
             _import(message[1:].decode().split())
             HERE.look_around()
         elif message:
-            become: Callable[..., None] = _become_run if kind == RUN else _become_holder
+            become: Callable[..., None] = _become_run if message == RUN else _become_holder
             self.fork(partial(become, *files))
         for file in files:
             os.close(file)
