@@ -107,8 +107,8 @@ def own_signature(app: Sphinx, what: str, name: str, value: Any, *others: Any) -
 def say_not_run(app: Sphinx, page: str, source: list[str]) -> None:
     """Begin the page of a guide that was not run with a note that says so."""
     if page in NOT_RUN:
-        extras = ", ".join(f"``{extra}``" for extra in NOT_RUN[page])
-        source[0] = f".. note:: Shown without output: the extra {extras} was absent where this site was made.\n\n{source[0]}"
+        extras = " and ".join(f"``{extra}``" for extra in NOT_RUN[page])
+        source[0] = f".. note:: Shown, not run: this site was made without the packages of {extras}.\n\n{source[0]}"
 
 
 def setup(app: Sphinx) -> None:
