@@ -43,7 +43,7 @@ const size = of => parseFloat(getComputedStyle(of).fontSize), title = document.q
 for (const e of document.querySelectorAll('article h2'))
     if (title && !title.nextElementSibling?.matches('dl.py') && size(e) > size(title))
         faults.push(`larger than the title: ${e.textContent.slice(0, 40)}`);
-for (const e of document.querySelectorAll('article h1, article table, article pre, article img, article dt, article dd, article p, article li')) {
+for (const e of document.querySelectorAll('article :is(h1, table, pre, img, dt, dd, p, li)')) {
     const box = e.getBoundingClientRect(), name = e.tagName.toLowerCase();
     if (!box.width) continue;
     if (box.right > width + 1 && !boxed(e) && !scrolls(e))
