@@ -1,8 +1,8 @@
 """scikit-learn's own tests of its searches, on private searches: each passes, or fails as a reason below says.
 
 The tests are read twice, while ``sklearn.model_selection`` holds private searches: once with ``DPRandomSearchCV`` for
-both searches of scikit-learn, once with ``DPGridSearchCV`` for ``GridSearchCV`` alone. Tests and cases that make no such
-search (those of halving, of ``ParameterGrid``, of helpers) would test scikit-learn alone, and are not run.
+both searches of scikit-learn, once with ``DPGridSearchCV`` for ``GridSearchCV`` alone. Tests and cases that make no
+such search (those of halving, of ``ParameterGrid``, of helpers) would test scikit-learn alone, and are not run.
 
 Each search has a declared guarantee, without which it refuses scikit-learn's estimators, and a fixed seed.
 """
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from inspect import unwrap
-from pathlib import Path
+from traceback import extract_tb
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -33,26 +33,30 @@ VERSION = "1.7"
 if not sklearn.__version__.startswith(f"{VERSION}."):
     pytest.skip(f"tests of scikit-learn {VERSION} were compared, not {sklearn.__version__}", allow_module_level=True)
 
+FILE = find_spec("sklearn.model_selection.tests.test_search").origin
+
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 #: Reason ↦ the failure, and the tests that fail so on DPRandomSearchCV and on DPGridSearchCV, without "test_".
 REASONS = {
-    "losers' scores stay secret: cv_results_ holds the released row alone, and no times or scores of splits": (
-        r"KeyError: '(param_\w+|split0_test_score)'|IndexError: index 1 is out of bounds|\(shapes \(1,\), \(3,\)",
+    "cv_results_ holds the released row alone: no losers, no scores of splits, no times": (
+        r"KeyError: '(param_\w+|split0_test_score)'|IndexError: index 1 is out of bounds|\(shapes \(1,\), \(3,\)|"
+        r"assert all\(np.isin\(expected_keys, result_keys\)\)|assert sorted\(results.keys\(\)\) == ",
         "grid_search_cv_results random_search_cv_results search_cv_results_rank_tie_breaking search_default_iid "
         "search_with_2d_array",
-        "grid_search_pipeline_steps grid_search_cv_results search_cv_results_rank_tie_breaking",
+        "grid_search_pipeline_steps grid_search_cv_results search_cv_results_rank_tie_breaking custom_run_search "
+        "grid_search_correct_score_results",
     ),
-    "losers' scores stay secret: several metrics, or a choice by a function of all scores": (
+    "several metrics, or a choice by a function of all scores: the losers' scores never leave fit": (
         r"PrivacyError: Found (scoring=[\[({]|a function as refit=|refit='\w+', which names)|"
         r"Expected regex: 'For multi-metric scoring",
         "refit_callable refit_callable_invalid_type refit_callable_out_bound refit_callable_multi_metric "
         "unsupervised_grid_search grid_search_cv_results_multimetric random_search_cv_results_multimetric "
         "callable_multimetric_confusion_matrix callable_multimetric_same_as_list_of_strings "
         "callable_multimetric_error_on_invalid_key multi_metric_search_forwards_metadata",
-        "unsupervised_grid_search",
+        "",
     ),
-    "the score has no known sensitivity: bounds of y, pos_label or a private scorer must be stated": (
+    "a private score needs a known sensitivity: bounds of y, pos_label or a private scorer": (
         "UnknownSensitivityError|Actual message: 'scoring=",
         "grid_search_pipeline_steps grid_search_score_method classes__property grid_search_sparse_scoring refit "
         "gridsearch_no_predict search_cv_results_none_param grid_search_correct_score_results "
@@ -61,13 +65,83 @@ REASONS = {
         "empty_cv_iterator_error random_search_bad_cv",
         "",
     ),
-    "errors, warnings and prints of candidates would tell about records: error_score='raise', and reports of fits": (
-        r"Found error_score='raise'|DID NOT WARN|Expected regex: re.compile\('All the 15 fits|AssertionError: $",
+    "a grid search chooses by scores in [0, 1], and releases none": (
+        r"make_scorer\(f1_loss, .* whose values are negative|assert search.best_score_ == 42",
+        "",
+        "grid_search_sparse_scoring gridsearch_no_predict",
+    ),
+    "a grid search is scored on random parts, and always trains the winner once more: neither cv= nor refit=": (
+        r"DPGridSearchCV does not have. Unknown: (cv|refit)|Invalid parameter 'cv' for estimator DPGridSearchCV",
+        "",
+        "X_as_list y_as_list grid_search_groups no_refit refit_callable refit_callable_invalid_type "
+        "refit_callable_out_bound refit_callable_multi_metric grid_search_cv_results_multimetric "
+        "search_cv_results_none_param grid_search_with_multioutput_data search_default_iid unsupervised_grid_search "
+        "grid_search_failing_classifier grid_search_failing_classifier_raise grid_search_cv_splits_consistency "
+        "callable_multimetric_confusion_matrix callable_multimetric_same_as_list_of_strings classes__property "
+        "callable_single_metric_same_as_single_string callable_multimetric_error_on_invalid_key "
+        "callable_multimetric_error_failing_clf callable_multimetric_clf_all_fits_fail search_html_repr "
+        "search_cv_sample_weight_equivalence multi_metric_search_forwards_metadata",
+    ),
+    "errors, warnings and prints of candidates tell about records: error_score='raise', reports of fits, verbose=3": (
+        r"Found error_score='raise'|DID NOT WARN|Expected regex: re.compile\('All the 15 fits|assert len\(match\) == 3",
         "SearchCV_with_fit_params search_cv_using_minimal_compatible_estimator grid_search_failing_classifier "
         "grid_search_classifier_all_fits_fail callable_multimetric_clf_all_fits_fail search_cv_verbose_3 "
         "callable_multimetric_error_failing_clf searchcv_raise_warning_with_non_finite_score "
         "unsupported_sample_weight_scorer",
+        "SearchCV_with_fit_params search_cv_using_minimal_compatible_estimator grid_search_classifier_all_fits_fail "
+        "search_cv_verbose_3 searchcv_raise_warning_with_non_finite_score unsupported_sample_weight_scorer",
+    ),
+    "the choice is noisy: of equal candidates any may win": (
+        r"assert grid_search.best_estimator_.foo_param == 2",
         "",
+        "grid_search grid_search_when_param_grid_includes_range",
+    ),
+    "a released score has noise, and no sample weights: they would change how much one record matters": (
+        r"mean_test_score values are not equal for weighted/repeated datasets|for Ridge, which is no classifier",
+        "search_cv_sample_weight_equivalence",
+        "",
+    ),
+    "the winner's own model is released, which saw the records of its run alone": (
+        r"\(shapes \(1, 200\), \(1, \d+\) mismatch\)",
+        "grid_search_one_grid_point",
+        "",
+    ),
+    "a row that holds distances to other records (a precomputed kernel) has no guarantee for one record": (
+        "LeakingEstimatorError: .* takes a precomputed kernel",
+        "grid_search_precomputed_kernel search_cv_pairwise_property_equivalence_of_precomputed",
+        "grid_search_precomputed_kernel search_cv_pairwise_property_equivalence_of_precomputed",
+    ),
+    "containers are read entry by entry into arrays: code of their own, and types that follow from all records, may "
+    "tell anything": (
+        r"Found X of type MockDataFrame|assert (checked_[Xy]|isinstance\(tuple_of_arrays, tuple\))",
+        "pandas_input X_as_list y_as_list scalar_fit_param_compat",
+        "pandas_input scalar_fit_param_compat",
+    ),
+    "the toy model gives one answer for all records: one record would enter the scores of others": (
+        "ValueError: Found 1 answers of the estimator to 200 records",
+        "grid_search grid_search_when_param_grid_includes_range trivial_cv_results_attr pickle no_refit "
+        "grid_search_allows_nans transform_inverse_transform_round_trip",
+        "",
+    ),
+    "groups are persons, of whom these estimators know nothing": (
+        "PrivacyError: Found groups in fit",
+        "grid_search_groups",
+        "",
+    ),
+    "a splitter travels to the private process, where a generator inside of it cannot": (
+        "cannot pickle 'generator' object",
+        "grid_search_cv_splits_consistency",
+        "",
+    ),
+    "what would fail for every record fails at the rehearsal, before anything is spent": (
+        "The 'C' parameter of LinearSVC must be a float|requires y to be passed, but the target y is None",
+        "search_cv_timing grid_search_no_score",
+        "search_cv_timing",
+    ),
+    "refused like in scikit-learn, by a message that says what to write instead": (
+        r"Expected regex: .Parameter\\+ grid\\+ for\\+ parameter",
+        "grid_search_bad_param_grid",
+        "grid_search_bad_param_grid",
     ),
 }
 
@@ -79,7 +153,13 @@ def random_search(estimator: Any, space: Any, *, return_train_score: bool = Fals
 
 
 def grid_search(
-    estimator: Any, param_grid: Any, *, cv: Any = None, refit: Any = True, return_train_score: bool = False, **given: Any
+    estimator: Any,
+    param_grid: Any,
+    *,
+    cv: Any = None,
+    refit: Any = True,
+    return_train_score: bool = False,
+    **given: Any,
 ) -> DPGridSearchCV:
     """Make a grid search, which always trains the winner once more, and has no folds: a number of them is left out."""
     given |= {} if refit is True else {"refit": refit}
@@ -122,9 +202,8 @@ SUBSTITUTES = {
 
 def module_with(substitutes: Iterable[Substitute]) -> ModuleType:
     """Read scikit-learn's module of tests while its searches are private ones: lists of cases hold them, too."""
-    found = find_spec("sklearn.model_selection.tests.test_search")
     name = f"sklearns_tests_of_searches_{len(sys.modules)}"
-    module = module_from_spec(spec := spec_from_file_location(name, found.origin))
+    module = module_from_spec(spec := spec_from_file_location(name, FILE))
     sys.modules[name] = module  # classes of the tests are pickled by name
     with pytest.MonkeyPatch.context() as patch:
         for substitute in substitutes:
@@ -162,6 +241,12 @@ def is_of_searches(test: Callable[..., None], substitutes: Iterable[Substitute])
     return any(map(is_private, cases)) or not names.isdisjoint(names_in(unwrap(test).__code__))
 
 
+def text_of(error: BaseException) -> str:
+    """Type and message of an error, its traceback in a rehearsal, and the line of scikit-learn's test that failed."""
+    lines = [entry.line for entry in extract_tb(error.__traceback__) if entry.filename == FILE]
+    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ()), lines[-1]])
+
+
 def failing(test: Callable[..., None], failure: str) -> Callable[..., None]:
     """Make a test that passes if each case fails with a text in which the pattern is found."""
 
@@ -172,7 +257,7 @@ def failing(test: Callable[..., None], failure: str) -> Callable[..., None]:
         except pytest.skip.Exception:
             raise
         except (Exception, pytest.fail.Exception) as error:
-            text = f"{type(error).__name__}: {error}"
+            text = text_of(error)
         else:
             pytest.fail("The test passes now: take it from the list of reasons.")
         assert re.search(failure, text), f"The test fails for another reason: {text}"
