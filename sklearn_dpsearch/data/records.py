@@ -132,7 +132,7 @@ def read_features(X: Any, declared: Declared, name: str = "X") -> Any:
     if is_data_set(X) and type(X).__name__ in SLICED:
         return _slices_of_arrays(X)
     if issparse(X) and type(X).__module__.startswith("scipy.sparse."):
-        return X
+        return X.tocsr()  # of which rows can be chosen, as in scikit-learn
     if library is None:
         raise TypeError(f"{refused(X, name)}{how_to_wrap(X)}")
     return _plain_array(as_array(X) if library == "torch" else X if library == "numpy" else read_column(X).values)

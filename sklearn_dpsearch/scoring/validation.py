@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -252,6 +252,11 @@ def is_taken_on_trust(cv: object) -> bool:
 def _is_splitter(cv: object) -> bool:
     """Return whether ``cv`` is a splitter of scikit-learn."""
     return callable(getattr(cv, "split", None))
+
+
+def read_once(cv: Any) -> Any:
+    """Indices of a generator in a list, which can be pickled; others as they are."""
+    return list(itertools.islice(cv, MOST_FOLDS + 1)) if isinstance(cv, Iterator) else cv
 
 
 def _index_folds(cv: Any, n_samples: int | None) -> IndexFolds:

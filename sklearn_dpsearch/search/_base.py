@@ -33,6 +33,7 @@ from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..privacy.statement.content import short_up, up
 from ..scoring import PrivateScorer
+from ..scoring.validation import read_once
 from ..search import private_process
 from ._checkpoint import start_of_search
 from ._delegation import ReleasedModel
@@ -241,6 +242,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         ledger = ledger_of(self)
         search = copy(self)
         search.estimator = clone(self.estimator)
+        if hasattr(search, "cv"):
+            search.cv = read_once(search.cv)
         strategy = search._strategy()
         groups = params.get("groups")
         fit_params = self._fit_params({name: value for name, value in params.items() if name != "groups"})

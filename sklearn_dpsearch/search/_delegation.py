@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+from sklearn import get_config
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
@@ -75,7 +76,7 @@ class ReleasedModel:
                 )
             raise AttributeError(f"This {type(self).__name__} has no model to {method} with: {reason}")
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> float:
         """Score the released model on the caller's (test) data by the plain metric: not private, not noised or clipped.
 
         A private scorer clips to bound one record's effect on a released score. This score is no private release: R²
@@ -87,6 +88,8 @@ class ReleasedModel:
         y : array-like of shape (n_samples,), optional
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the test records in the metric.
+        **params : dict
+            Further arguments of the metric, where scikit-learn's metadata routing is on.
 
         Returns
         -------
@@ -94,8 +97,13 @@ class ReleasedModel:
         """
         self._check_refitted("score")
         metric = self.scorer_.plain if isinstance(self.scorer_, PrivateScorer) else self.scorer_
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return float(metric(self.best_estimator_, read_table(X), y, **weights))
+        if params and not get_config().get("enable_metadata_routing"):
+            raise ValueError(
+                f"Found {', '.join(params)} in score: an argument other than sample_weight is only supported if "
+                "sklearn.set_config(enable_metadata_routing=True), and if the metric takes it."
+            )
+        params |= {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(metric(self.best_estimator_, read_table(X), y, **params))
 
     predict = _answers("predict", "Predictions of the released model, ``best_estimator_.predict(X)``.")
     predict_proba = _answers("predict_proba", "Class probabilities of the released model.")

@@ -11,14 +11,14 @@ import numpy as np
 from ..adapters import Adapter
 from ..adapters.adapter import ExtrapolationRule
 from ..privacy._types import Neighboring
-from ..scoring import Noise
+from ..scoring import Noise, PrivateScorer
 
 #: Values of hyperparameters by name: one of the points among which a search chooses.
 Candidate: TypeAlias = Mapping[str, Any]
 #: Space of candidates given by a user: name to a list of values or a distribution; "auto" for the estimator's space.
 Distributions: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str
-#: (estimator, X, y) to a number, greater is better: a scorer of scikit-learn, or a private scorer.
-Scorer: TypeAlias = Callable[[Any, Any, Any], float]
+#: (estimator, X, y), or (estimator, X) without a target, to a number, greater is better: of scikit-learn, or private.
+Scorer: TypeAlias = Callable[..., float]
 #: A search, whose parameters count.
 Parameters: TypeAlias = Any
 #: A seed for one random draw; None takes fresh entropy of the operating system.
@@ -56,6 +56,11 @@ class Recipe:
     error_score: float
     trains_together: bool
     n_samples: int | None
+
+    def score(self, model: Any, X: Any, y: Any) -> float:
+        """Metric of a model; as in scikit-learn, a metric is not handed a target that does not exist."""
+        target = () if y is None and not isinstance(self.scorer, PrivateScorer) else (y,)
+        return float(self.scorer(model, X, *target))
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def _part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: See
 
 def _score_on_part(job: Job, model: Any, *data: Any) -> int:
     """Score in [0, 1], rounded down; after any failure the error score, at least 0."""
-    found = None if model is None else attempt(lambda: float(job.recipe.scorer(model, *data)))
+    found = None if model is None else attempt(lambda: job.recipe.score(model, *data))
     found = job.recipe.error_score if found is None else found
     return math.floor(min(max(found, 0.0), 1.0) * RESOLUTION) if math.isfinite(found) else 0
 
@@ -294,7 +294,7 @@ class SampleAndAggregate(Strategy):
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
         model = fit_model(job, unfitted_model(several, tried, seed), everything, job.X, job.y)
-        score = float(job.recipe.scorer(model, job.X, job.y))
+        score = job.recipe.score(model, job.X, job.y)
         released_in_the_open(job, fit_model(job, unfitted_model(job, candidate, seed), everything, job.X, job.y))
         return score
 

@@ -7,9 +7,10 @@ import re
 
 import pytest
 from joblib import parallel_config
+from scipy.sparse import coo_array, coo_matrix, csr_array
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.privacy import best_of
+from sklearn_dpsearch.privacy import PureDP, best_of
 
 from .toys import ALLOWED, SEARCHES, NoisyCentroids, Talkative, refuses_to_fit, search_of, two_blobs
 
@@ -77,3 +78,33 @@ def test_every_search_is_itself_a_private_estimator(kind):
     outer = DPRandomSearchCV(inner, {"estimator__shrink": [0.0, 0.5]}, n_iter=2)
     searched = best_of(promised, 2).epsilon_at(0.0)  # the score may cost more
     assert searched * (1 - 1e-9) <= outer.privacy_cost(len(X)).epsilon < 1.25 * searched
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_a_score_of_test_data_takes_weights_and_refuses_other_arguments_without_routing(kind):
+    one = fitted(kind)
+    assert one.score(X, y, sample_weight=y == one.predict(X)) == 1.0
+    with pytest.raises(ValueError, match="shade in score.*is only supported if .*enable_metadata_routing=True"):
+        one.score(X, y, shade=1)
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_records_in_any_sparse_format_are_those_of_compressed_rows(kind):
+    class OfSparse(NoisyCentroids):
+        def fit(self, X, y):
+            return super().fit(X.toarray(), y)
+
+        def predict(self, X):
+            return super().predict(X.toarray())
+
+        def __sklearn_tags__(self):
+            tags = super().__sklearn_tags__()
+            tags.input_tags.sparse = True
+            return tags
+
+    given = {"guarantee": PureDP(epsilon=1.0, neighboring="replace_one"), **SUCCEEDS.get(kind, {}), "random_state": 0}
+    models = [
+        search_of(kind, OfSparse(), SPACE, **given).fit(container(X), y).best_estimator_.centroids_.tolist()
+        for container in (csr_array, coo_array, coo_matrix)
+    ]
+    assert models[0] == models[1] == models[2]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterGrid
+from sklearn.neighbors import KernelDensity
 
 from sklearn_dpsearch import DPGridSearchCV
 from sklearn_dpsearch.privacy import GaussianDP, GumbelNoise, PureDP, compose, noisy_max
@@ -269,3 +270,13 @@ def found(neighboring, other):
 def test_no_more_than_the_reported_epsilon_is_found(relation):
     told = found(relation, LOUD if relation == "replace_one" else np.vstack([QUIET, [[1.0]]]))
     assert (0.3 if FULL else 0.1) * 2.0 < told.epsilon_lower <= told.stated_epsilon == 2.0
+
+
+def test_a_metric_is_not_handed_a_target_that_does_not_exist():
+    def density(estimator, X):
+        return float(np.exp(estimator.score_samples(X)).mean())
+
+    data = np.random.default_rng(0).normal(size=(200, 2))
+    given = {"scoring": density, "guarantee": PureDP(epsilon=1.0), "random_state": 0}
+    one = search(KernelDensity(), {"bandwidth": [0.3, 30.0]}, **{**given, "selection_epsilon": 1e6}).fit(data)
+    assert one.best_params_ == {"bandwidth": 0.3}

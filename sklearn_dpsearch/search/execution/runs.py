@@ -197,7 +197,7 @@ def _seeds_of_run(job: Job, seed: Seed) -> tuple[list[Seed], list[Seed]]:
 def score_of(job: Job, model: Any, records: np.ndarray, n_scored: int, seed: Seed) -> Score:
     """Score a model on public data, or on private records with the planned noise."""
     if job.public is not None:
-        return Score(float(job.recipe.scorer(model, *job.public)))
+        return Score(job.recipe.score(model, *job.public))
     recipe, scorer = job.recipe, job.recipe.scorer
     assert recipe.noise is not None
     assert isinstance(scorer, PrivateScorer)
@@ -228,8 +228,6 @@ def train_in_the_open(job: Job, candidate: Candidate, seed: Seed) -> tuple[Any, 
     everything = job.split.folds[0][0]
     training, scoring = spawn_seeds(seed, 2)
     model = fit_model(job, unfitted_model(job, candidate, training), everything, job.X, job.y)
-    job.recipe.scorer(
-        model, job.X, job.y
-    )  # shows errors: a private score silently counts records with errors as failures
+    job.recipe.score(model, job.X, job.y)  # shows errors, which a private score silently counts as failures
     score = score_of(job, model, everything, job.split.n_scored[0], scoring).value
     return released_in_the_open(job, model), score
