@@ -7,6 +7,12 @@ are right. If P ≤ f̄(Q) for the chances P, Q of any event with and without on
     E[W·1{W ≥ j}]/m ≤ f̄( E[(r − W)·1{W ≥ j − 1}]/m ).
 
 A claim (ε, δ) gives two lines of f̄, and a curve gives many.
+
+Theorem (Steinke, Nasr & Jagielski 2023, 5.2). Under one claim, with B ~ Binomial(r, 1/(1 + e^{−ε})),
+
+    P[W ≥ v] ≤ P[B ≥ v] + 2·m·δ·max_i P[v > B ≥ v − i]/i.
+
+It refutes more where m·δ is small.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from ..privacy._checks import require
 from ..privacy._types import Array
@@ -74,7 +81,25 @@ class Guesses:
     def refute(self, curve: ClaimedCurve, level: float) -> bool:
         """Return whether right guesses refute a claimed curve.
 
-        Under the claims, as many right guesses or more have a chance below ``level``.
+        Under the claims, as many right guesses or more have a chance below ``level``: both theorems bound it.
+        """
+        return self.refute_by_binomial(curve, level) or self.refute_by_sums(curve, level)
+
+    def refute_by_binomial(self, curve: ClaimedCurve, level: float) -> bool:
+        """Return whether a single claim is refuted by the theorem of Steinke, Nasr & Jagielski."""
+        v, weight = self.n_right, 2.0 * self.n_canaries * curve.deltas
+        right = 1.0 / (1.0 + np.exp(-curve.epsilons))
+        tails = stats.binom.sf(v - 1, self.n_guesses, right) * CERTAIN
+        least = tails + weight * stats.binom.pmf(v - 1, self.n_guesses, right)  # i = 1 alone
+        below, steps = np.arange(v - 1, -1, -1), np.arange(1, v + 1)
+        for k in np.flatnonzero(least < level):
+            shares = np.cumsum(stats.binom.pmf(below, self.n_guesses, right[k])) / steps
+            if tails[k] + weight[k] * CERTAIN * shares.max(initial=0.0) < level:
+                return True
+        return False
+
+    def refute_by_sums(self, curve: ClaimedCurve, level: float) -> bool:
+        """Return whether the claims together are refuted by the theorem of Mahloujifar, Melis & Chaudhuri.
 
         The chances of j = n_right − 1, n_right − 2, … right guesses are at least those that the theorem asks for if
         ``level`` is the chance of n_right; the claims are refuted if the chances sum up to more than 1.
@@ -120,7 +145,7 @@ def epsilon_of_guesses(
 ) -> float:
     """Lower bound on ε that right guesses about fair coins prove.
 
-    Mahloujifar, Melis & Chaudhuri (2024).
+    The larger one of Steinke, Nasr & Jagielski (2023, Theorem 5.2) and Mahloujifar, Melis & Chaudhuri (2024).
 
     Parameters
     ----------
@@ -139,7 +164,7 @@ def epsilon_of_guesses(
     Examples
     --------
     >>> [round(epsilon_of_guesses(1000, 100, right), 2) for right in (50, 90, 100)]
-    [0.0, 1.61, 3.49]
+    [0.0, 1.63, 3.49]
     """
     require(0 <= n_right <= n_guesses <= n_canaries, "n_right <= n_guesses <= n_canaries", n_guesses=n_guesses)
     check_levels(delta, confidence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import comb
 
 import numpy as np
 import pytest
@@ -95,12 +96,12 @@ def test_the_recursion_is_the_linear_program_of_the_theorem(m, r, right):
     for share, refuted in ((0.999, False), (1.001, True)):
         scaled = share / best.fun
         if best.fun > 1.0 or refuted is False:
-            assert found.refute(curve, level) == (best.fun > 1.0)
+            assert found.refute_by_sums(curve, level) == (best.fun > 1.0)
         at = linprog(
             np.ones(r + 1), A_ub=rows, b_ub=bounds, A_eq=[(counts >= right).astype(float)],
             b_eq=[min(level * scaled, 1.0)], method="highs",
         )  # fmt: skip
-        assert found.refute(curve, min(level * scaled, 1.0)) == (at.fun > 1.0)
+        assert found.refute_by_sums(curve, min(level * scaled, 1.0)) == (at.fun > 1.0)
 
 
 @pytest.mark.parametrize("mu", [0.3, 1.0, 2.5])
@@ -146,3 +147,37 @@ def test_canaries_that_are_exposed_together_keep_the_curve_and_reach_the_limit()
     np.testing.assert_allclose(own_curve(together, m).deltas, own_curve(alone, m).deltas, rtol=0, atol=1e-12)
     assert tails(together, m, m)[m] == pytest.approx(0.75 * 0.6**m + 0.25 * 0.9**m)
     assert tails(together, m, m)[m] > 1.1 * tails(alone, m, m)[m]
+
+
+@pytest.mark.parametrize(
+    ("m", "r", "right", "epsilon", "delta"), [(50, 20, 15, 0.7, 1e-3), (9, 9, 8, 1.5, 0.01), (4, 3, 0, 0.0, 0.1)]
+)
+def test_the_binomial_bound_is_the_sum_in_the_paper(m, r, right, epsilon, delta):
+    """Steinke, Nasr & Jagielski 2023, Theorem 5.2, term by term."""
+    q = np.exp(epsilon) / (1.0 + np.exp(epsilon))
+    chance = [comb(r, k) * q**k * (1.0 - q) ** (r - k) for k in range(r + 1)]
+    shares = [sum(chance[right - i : right]) / i for i in range(1, right + 1)]
+    bound = sum(chance[right:]) + 2.0 * m * delta * max(shares, default=0.0)
+    claim = ClaimedCurve(np.array([epsilon]), np.array([delta]))
+    assert not Guesses(m, r, right).refute_by_binomial(claim, bound * 0.999999)
+    assert Guesses(m, r, right).refute_by_binomial(claim, bound * 1.000001)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-7, 1e-5, 1e-3])
+def test_a_lower_bound_is_the_larger_of_the_two(delta):
+    guesses, curve = Guesses(2000, 400, 340), lambda at: ClaimedCurve(np.array([at]), np.array([delta]))
+    at = guesses.epsilon(delta, 0.05)
+    ways = [way(curve(at * 0.999), 0.05) for way in (guesses.refute_by_sums, guesses.refute_by_binomial)]
+    assert any(ways)
+    assert not any(way(curve(at * 1.001), 0.05) for way in (guesses.refute_by_sums, guesses.refute_by_binomial))
+
+
+@pytest.mark.parametrize("m", [3, 8])
+def test_coins_told_outright_with_probability_delta_do_not_exceed_the_binomial_bound(m):
+    """Each coin is told outright with probability δ, and else by randomised response: the guesses are independent."""
+    for epsilon, delta in product((0.0, 0.5, 2.0), (0.0, 0.01, 0.2)):
+        p = delta + (1.0 - delta) / (1.0 + np.exp(-epsilon))
+        claim = ClaimedCurve(np.array([epsilon]), np.array([delta]))
+        for right in range(m + 1):
+            tail = float(binom.sf(right - 1, m, p))
+            assert not Guesses(m, m, right).refute(claim, tail)
