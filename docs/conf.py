@@ -1,12 +1,15 @@
 """How Sphinx makes a site of these pages, without a network: ``sphinx-build -W docs docs/_build``.
 
 Pages are plain Markdown; what stands where is in ``_toc.yml``. The scripts of ``examples/guides`` are run and become
-the gallery, and docstrings become the reference.
+the gallery, and docstrings become the reference. The extra ``docs`` is enough: without PyTorch or diffprivlib, guides
+that need them are shown, not run, and their pages say so.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,27 @@ from sphinx.util.inspect import stringify_signature
 import sklearn_dpsearch
 
 ROOT = Path(__file__).parent.parent
+GUIDES = sorted((ROOT / "examples" / "guides").glob("*.py"))
+#: Packages of other extras that guides or docstrings' classes import.
+EXTRAS = {"nets": ["torch", "skorch", "opacus"], "diffprivlib": ["diffprivlib"]}
+#: What such a guide imports, our nets included.
+IMPORTED = re.compile(r"^\s*(?:from|import) (?:sklearn_dpsearch\.)?(nets|torch|skorch|opacus|diffprivlib)\b", re.M)
+
+
+def missing(extra: str) -> list[str]:
+    """Packages of an extra that are not installed."""
+    return [name for name in EXTRAS[extra] if find_spec(name) is None]
+
+
+def unmet(guide: Path) -> list[str]:
+    """Extras that a guide needs and that are not installed in full."""
+    imported = set(IMPORTED.findall(guide.read_text(encoding="utf-8")))
+    return [extra for extra in EXTRAS if missing(extra) and imported & {extra, *EXTRAS[extra]}]
+
+
+#: Page of the gallery ↦ the extras for want of which its guide is not run.
+NOT_RUN = {f"gallery/guides/{guide.stem}": unmet(guide) for guide in GUIDES if unmet(guide)}
+RUN = "|".join(guide.stem for guide in GUIDES if f"gallery/guides/{guide.stem}" not in NOT_RUN)
 
 project = "sklearn_dpsearch"
 author = copyright = "the sklearn_dpsearch developers"
@@ -44,11 +68,14 @@ autosummary_generate = True
 templates_path = ["_templates"]
 numpydoc_show_class_members = False
 autodoc_typehints = "none"  # numpydoc's types are written for readers
+autodoc_mock_imports = missing("nets")
+if "torch" in autodoc_mock_imports:  # what computes with PyTorch while it is imported, and is no page of the reference
+    autodoc_mock_imports += ["sklearn_dpsearch.nets.engines", "sklearn_dpsearch.nets.named_tensors"]
 
 sphinx_gallery_conf = {
     "examples_dirs": [str(ROOT / "examples")],
     "gallery_dirs": ["gallery"],
-    "filename_pattern": r"examples.guides.",  # run; the quickstart fetches its data, and is shown only
+    "filename_pattern": rf"examples.guides.(?:{RUN})\.py$",  # the quickstart fetches its data, and is shown only
     "subsection_order": ["../examples/quickstart", "../examples/guides"],
     "default_thumb_file": str(ROOT / "docs" / "_static" / "thumbnail.svg"),
     "within_subsection_order": "FileNameSortKey",
@@ -77,6 +104,14 @@ def own_signature(app: Sphinx, what: str, name: str, value: Any, *others: Any) -
         return None
 
 
+def say_not_run(app: Sphinx, page: str, source: list[str]) -> None:
+    """Begin the page of a guide that was not run with a note that says so."""
+    if page in NOT_RUN:
+        extras = " and ".join(f"``{extra}``" for extra in NOT_RUN[page])
+        source[0] = f".. note:: Shown, not run: this site was made without the packages of {extras}.\n\n{source[0]}"
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("source-read", say_not_run)
     app.connect("autodoc-skip-member", of_other_libraries)
     app.connect("autodoc-process-signature", own_signature)

@@ -125,7 +125,7 @@ def worst_case(
     (3, 4, [[2.0, 3.0]])
     """
     check_neighboring(neighboring)
-    values, target = _numeric_table(X), None if y is None else as_array(y)
+    values, target = _numeric_table(X), None if y is None else np.array(as_array(y).tolist())
     record, label, opposite, other_label = _extreme_record(values, target, scale)
     persons = np.arange(len(values)) if groups is None else persons_in(groups, len(values))
     counts = np.bincount(persons)

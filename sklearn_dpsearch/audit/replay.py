@@ -190,7 +190,10 @@ def _steps_between(estimator: Any, mine: tuple[Any, Any], other: tuple[Any, Any]
 
 def _without_target(y: Any) -> int:
     """Number of records without a target, which count as blank."""
-    return 0 if y is None else int(missing_among(np.asarray(y, dtype=object)).sum())
+    if y is None:
+        return 0
+    targets = np.asarray(y, dtype=object).reshape(number_of_records(y), -1)
+    return int(missing_among(targets.ravel()).reshape(targets.shape).any(axis=1).sum())
 
 
 def _squared_norm(moved: Sums, norm: int) -> int | float:

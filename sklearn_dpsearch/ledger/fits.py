@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..privacy.spent import PrivacySpent
+from ..privacy.statement.content import Release
 from .ledger_context import is_counted, ledger_here
 
 #: Attribute of an unfitted model that travels to a worker process (skorch takes others for arguments).
@@ -51,3 +52,8 @@ def in_words(columns: Sequence[str] | int | None) -> str:
         return f"{columns} columns"
     named = ", ".join(columns[:MOST_NAMED])
     return named if len(columns) <= MOST_NAMED else f"{named}, … ({len(columns)} columns)"
+
+
+def model_in_words(release: Release | None) -> str:
+    """Text that names the model that a search tunes, and its columns: ``LogisticRegression: age, job``."""
+    return "" if release is None else ": ".join(filter(None, (release.model, in_words(release.columns))))

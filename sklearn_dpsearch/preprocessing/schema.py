@@ -53,7 +53,7 @@ class Schema(Mapping[str, Any]):
     >>> schema = Schema({"age": (17, 90), "job": ["clerk", "nurse"], "income": ["low", "high"]})
     >>> schema.classes("income"), list(schema.without("income"))
     (['low', 'high'], ['age', 'job'])
-    >>> print(schema.without("income").toyaml_module().strip())
+    >>> print(schema.without("income").to_yaml().strip())
     age: {lower: 17, upper: 90}
     job: [clerk, nurse]
     """

@@ -27,6 +27,7 @@ from ..data.persons import number_of_persons, persons_in
 from ..data.records import read_parameter
 from ..errors import check_arguments_of
 from ..ledger import PrivacyLedger
+from ..ledger.fits import model_in_words
 from ..ledger.ledger_context import counted, is_counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
@@ -434,7 +435,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         has ended before was ``paid`` then; a ledger has one entry for it.
         """
         if ledger is not None:
-            ledger._spend_fit(type(self).__name__, plan.spent, entry)
+            ledger._spend_fit(type(self).__name__, plan.spent, entry, about=model_in_words(plan.spent.release))
         self._forget_release()
         self.privacy_spent_ = with_earlier_fits(self, plan.spent, ledger) if paid is None else paid
 

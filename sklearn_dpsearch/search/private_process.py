@@ -31,7 +31,7 @@ from .._process import Stage, is_private
 from . import serving
 from .pickling import Code, Packed, beyond_streams, pickled, unpickled
 from .private_folder import PrivateFolder
-from .serving import ERROR, HERE, HOLD, HOLD_OPEN, IMPORT, NOT_READ, READY, RUN, STAGE, VALUE, WALLS, Surroundings
+from .serving import ERROR, HERE, HOLD, IMPORT, NOT_READ, READY, RUN, STAGE, VALUE, WALLS, Surroundings
 from .serving import PrivateProcessError as PrivateProcessError  # raised by all work
 
 Found = TypeVar("Found")
@@ -241,8 +241,10 @@ class _Child:
         """Start a process for work on packed objects, apart from all other processes if possible."""
         if packed.folder is not None:
             return cls._started(packed.folder, tempfile.mkdtemp(dir=packed.folder), packed.folder)
-        asks = _SERVER.asks() if HERE.asks is None else HERE.asks
-        return cls._forked(asks, HOLD if apart else HOLD_OPEN, packed.file)
+        if HERE.asks is not None:
+            return cls._forked(HERE.asks, HOLD, packed.file)
+        _SERVERS[apart].imports(imported())
+        return cls._forked(_SERVERS[apart].asks(), HOLD, packed.file)
 
     @classmethod
     def of_this_holder(cls) -> _Child:
@@ -320,10 +322,10 @@ def _sockets(kind: int = socket.SOCK_STREAM) -> tuple[socket.socket, socket.sock
     return socket.socket(fileno=first), socket.socket(fileno=second)
 
 
-def _python(entry: str, theirs: socket.socket, given: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Start Python at a function that serves, with one end of a pair of sockets."""
+def _python(entry: str, theirs: socket.socket, given: Sequence[str], apart: bool = False, **options: Any) -> Any:
+    """Start Python at a function that serves, with one end of a pair of sockets, apart from other processes or not."""
     code = f"import sys; sys.path[:] = {Surroundings.here(None).path!r}; given = {[theirs.fileno(), *given]}; "
-    if HERE.forks:
+    if apart:
         code += f"from {__package__.partition('.')[0]}._namespaces import begin; given.append(begin()); "
     code += f"from {serving.__name__} import {entry}; {entry}(*given)"
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
@@ -342,9 +344,16 @@ def _python(entry: str, theirs: socket.socket, given: Sequence[str], **options: 
 
 
 class _Server:
-    """The user's process's server, which is started at the first use."""
+    """A server of the user's process, which is started at the first use.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    apart : bool
+        Whether it is apart from all other processes: what reaches a cluster is not.
+    """
+
+    def __init__(self, apart: bool) -> None:
+        self._apart = apart
         self._asks: socket.socket | None = None
         self.lock = threading.Lock()  # threads may ask first at the same time
         self._process: subprocess.Popen[bytes] | None = None
@@ -357,14 +366,14 @@ class _Server:
                 self.close()
                 ours, theirs = _sockets(socket.SOCK_SEQPACKET)
                 with theirs:
-                    self._process = _python("serve", theirs, [])
+                    self._process = _python("serve", theirs, [], self._apart)
                 self._asks, self._imported = ours, set()
             return self._asks
 
     def forget(self) -> None:
         """Leave the server to the process from which this one was forked, as well as the lock of its threads."""
         self.close()
-        self.__init__()  # type: ignore[misc]
+        self.__init__(self._apart)  # type: ignore[misc]
 
     def imports(self, modules: Iterable[str]) -> None:
         """Let the server import modules that it has not imported before."""
@@ -381,16 +390,17 @@ class _Server:
             self._process.returncode = 0  # it ends by itself when no process can ask any more
 
 
-_SERVER = _Server()
-atexit.register(_SERVER.close)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_SERVER.forget)
+_SERVERS = {apart: _Server(apart) for apart in (True, False)}
+for _one in _SERVERS.values():
+    atexit.register(_one.close)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_one.forget)
 
 
 def prepare(modules: Iterable[str]) -> None:
     """Start the server in the background, and let it import: runs find there what the user's process has."""
     if HERE.forks and not is_private():
-        _SERVER.imports(modules)
+        _SERVERS[True].imports(modules)
 
 
 def _uses_cuda() -> bool:

@@ -42,8 +42,8 @@ if sys.platform != "win32":
 
 #: Kinds of frames: an answer, an error, a stage of the work, and the walls around a process that is ready for work.
 VALUE, ERROR, STAGE, READY = b"v", b"e", b"s", b"w"
-#: Kinds of requests: fork a holder of records and the work on them, behind walls or not; fork a run; only import.
-HOLD, HOLD_OPEN, RUN, IMPORT = b"h", b"o", b"r", b"i"
+#: Kinds of requests: fork a holder of records and the work on them; fork a run; only import.
+HOLD, RUN, IMPORT = b"h", b"r", b"i"
 #: What walls are against.
 WALLS = FILES, NETWORK, SOCKETS, PROCESSES = "files", "the network", "sockets with a path", "processes and their memory"
 
@@ -221,8 +221,10 @@ def _answer(work: Callable[..., Any], call: bytes) -> bytes:
 # --- forks ------------------------------------------------------------------------------------------------------------
 
 
-def serve(file: int, apart: bool) -> None:
+def serve(file: int, apart: bool = False) -> None:
     """Serve a user's process until that ends; children have namespaces of their own, where that is possible."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     with PrivateFolder() as folder:
         HERE.look_around()
         _Forking(socket.socket(fileno=file), folder, apart).run()
@@ -259,10 +261,10 @@ class _Forking:
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
 
-    def fork(self, become: Callable[[str], None], apart: bool) -> int:
+    def fork(self, become: Callable[[str], None]) -> int:
         """Fork a child, which gets a temporary folder."""
-        folder = self._folder if apart else tempfile.mkdtemp(dir=self._folder)
-        child = _namespaces.fork() if apart else os.fork()
+        folder = self._folder if self._apart else tempfile.mkdtemp(dir=self._folder)
+        child = _namespaces.fork() if self._apart else os.fork()
         if child == 0:
             try:
                 signal.set_wakeup_fd(-1)
@@ -271,7 +273,7 @@ class _Forking:
                 for one in (self._asked, self._wakes, self._woken):
                     one.close()
                 _namespaces.system().prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: it ends with its parent
-                HERE.apart = apart
+                HERE.apart = self._apart
                 become(folder)
             finally:
                 os._exit(0)
@@ -294,13 +296,12 @@ class _Forking:
         if not select.select([self._asked], [], [], 0)[0]:
             return True
         message, files, _, _ = socket.recv_fds(self._asked, 2**16, 3)
-        kind = message[:1]
-        if kind == IMPORT:
+        if message[:1] == IMPORT:
             _import(message[1:].decode().split())
             HERE.look_around()
         elif message:
-            become: Callable[..., None] = _become_run if kind == RUN else _become_holder
-            self.fork(partial(become, *files), self._apart and kind != HOLD_OPEN)
+            become: Callable[..., None] = _become_run if message == RUN else _become_holder
+            self.fork(partial(become, *files))
         for file in files:
             os.close(file)
         return bool(message)
@@ -323,7 +324,7 @@ def _become_holder(file: int, life: int, shared: int, folder: str) -> None:
         return
     asked, HERE.asks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     forking = _Forking(asked, folder, HERE.apart)
-    work = forking.fork(partial(_become_work, file), HERE.apart)
+    work = forking.fork(partial(_become_work, file))
     HERE.work = None  # runs bring theirs
     connection.close()
     forking.run(until=work)

@@ -105,6 +105,43 @@ def test_two_persons_are_at_most_twice_the_length_of_a_record_apart(name):
     assert apart <= 4 * squared_distance(loss) * UNIT**2 == squared_distance(loss, "replace_one", True) * UNIT**2
 
 
+def clipped(values, loss):
+    """What each column is clipped to, if it is the sum of a person's records, shape (2 · n_outputs · n_cells, n)."""
+    bound = int(squared_distance(loss) * UNIT**2)
+    return rounds._shorten_persons(values.astype(float), np.arange(values.shape[1]), bound)
+
+
+def test_one_record_can_move_a_clipped_person_by_more_than_a_record():
+    """Truncation towards zero is no projection: proofs/persons_counterexample.v has the same numbers."""
+    loss = SoftmaxLoss(3)
+    records = np.array([[262144, 321060, 321060, 0, 0, 0], [262145, 321060, 321060, 0, 0, 0]]).T
+    another = np.array([[524288, -642119, -642119, 247151, 0, 0]]).T
+    every = np.hstack([records, another])
+    assert np.array_equal(bounded_records(every.astype(float), loss), every)
+    before = records.sum(axis=1, keepdims=True)
+    moved = clipped(before + another, loss) - clipped(before, loss)
+    assert int(np.square(moved).sum()) == int(squared_distance(loss) * UNIT**2) + 562573
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("n_cells", [1, 4])
+def test_one_record_of_these_losses_moves_a_clipped_person_by_no_more_than_a_record(name, n_cells):
+    """Records that add the most, and persons at the edge of the ball, in all directions and along few axes."""
+    loss, labels_of = LOSSES[name]
+    entries, n = 2 * loss.n_outputs * n_cells, 20_000
+    radius = float(squared_distance(loss)) ** 0.5 * UNIT
+    one = added(loss, labels_of(n), outputs=np.zeros((loss.n_outputs, n)))
+    record = np.vstack([one, np.zeros((entries - len(one), n))])
+    for spread in (1.0, 1e-3, 1e-6):
+        ends = rng.normal(size=(entries, n)) * rng.choice([0.0, spread, 1.0], (entries, n))
+        ends *= (radius + rng.uniform(-3, 3, n)) / np.maximum(np.sqrt(np.square(ends).sum(axis=0)), 1e-9)
+        ends = np.rint(ends)
+        for first, last in ((ends, ends + record), (ends - record, ends)):
+            squares = np.square(clipped(last, loss) - clipped(first, loss)).sum(axis=0)
+            assert squares.max() <= squared_distance(loss) * UNIT**2
+            assert squares.max() > 0.5 * np.square(record).sum(axis=0).max()
+
+
 def test_values_that_scaling_leaves_too_long_count_as_nothing(monkeypatch):
     """Whatever rounding does, the squared norm is checked as a whole number afterwards."""
     monkeypatch.setattr(np, "sqrt", lambda values: values * 0 + 1.0)

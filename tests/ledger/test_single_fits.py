@@ -156,3 +156,11 @@ def test_a_model_that_promises_nothing_is_refused(ledger):
 def test_work_without_privacy_is_refused_in_a_block(ledger, work):
     with ledger, pytest.raises(PrivacyError, match="its result is not private"):
         work()
+
+
+def test_entries_of_searches_name_model_and_columns(ledger):
+    search = DPRandomSearchCV(boosting(target_mu=None), {"max_iter": [2]}, n_iter=2, epsilon=0.5, delta=1e-6)
+    with ledger:
+        search.fit(X, y)
+    (entry,) = ledger.entries()
+    assert entry.label == "DPGradientBoostingClassifier: age, job, ward, … (4 columns)"

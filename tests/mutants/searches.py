@@ -156,7 +156,7 @@ MUTANTS = {
         file="search/pickling.py",
         old="(special := reduction(obj) or _of_skorch(obj))",
         new="(special := _of_skorch(obj))",
-        tests=(f"{PROCESS}::test_each_process_draws_noise_of_its_own",),
+        tests=(f"{CODE}::test_generators_of_torch_in_code_draw_noise_of_their_own",),
     ),
     "errors quoted": Mutant(
         mistake="The text of any error leaves the private process.",

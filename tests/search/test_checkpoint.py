@@ -368,11 +368,11 @@ def test_an_interrupt_while_the_release_is_saved_shows_nothing_of_it(make, numbe
 
         return called
 
-    def kept(one, release):
+    def kept(one, release, code):
         with monkeypatch.context() as patched:
             for owner, name in ((FileOfSearch, "write"), (Checkpoint, "_write"), (Checkpoint, "_forget")):
                 patched.setattr(owner, name, interrupted(getattr(owner, name)))
-            keep(one, release)
+            keep(one, release, code)
 
     with monkeypatch.context() as patched:
         patched.setattr(Checkpoint, "keep", kept)
@@ -412,7 +412,7 @@ def test_a_release_that_is_damaged_is_not_spent_again_in_silence(damage, folder)
 @pytest.mark.slow
 def test_a_release_that_other_versions_cannot_read_is_not_spent_again_in_silence(folder, monkeypatch):
     made("random", checkpoint=folder).fit(X, y)
-    monkeypatch.setattr(_checkpoint, "unpickled", lambda content: [][0])
+    monkeypatch.setattr(_checkpoint, "unpickled", lambda *given: [][0])
     with pytest.raises(PrivacyError, match="cannot be read here .IndexError.*versions"):
         made("random", checkpoint=folder).fit(X, y)
     assert holds_a_release_alone(folder)

@@ -65,7 +65,7 @@ def test_every_kind_of_search_enters_what_it_states(kind, way, ledger):
             one.fit(X, y)
     (entry,) = ledger.entries()
     assert entry.guarantee == one.privacy_spent_.guarantee
-    assert (entry.name, entry.label) == (type(one).__name__, "here")
+    assert (entry.name, entry.label) == (type(one).__name__, "here (NoisyCentroids)")
     assert set(one.privacy_spent_.assumptions) <= set(ledger.spent().assumptions)
 
 
@@ -121,7 +121,7 @@ def test_what_fails_stays_spent_and_looks_like_what_does_not(kind, begin):
     with pytest.raises(NoModelError):
         random_search(kind(), ledger=bad).fit(X, y)
     entries = [one.entries()[0] for one in (good, bad)]
-    one, other = ({**json.loads(each.written()), "id": ""} for each in entries)
+    one, other = ({**json.loads(each.written()), "id": "", "label": ""} for each in entries)  # it names the class
     assert one == {**other, "assumptions": one["assumptions"]}
 
 

@@ -385,11 +385,11 @@ def test_an_interrupt_ends_the_process_and_is_raised(interruptible, tmp_path):
 
 def test_threads_that_ask_first_at_the_same_time_share_a_server(monkeypatch):
     """Two servers were started; one of them ended, and with it the work that it had begun."""
-    monkeypatch.setattr(private_process, "_SERVER", private_process._Server())
+    monkeypatch.setitem(private_process._SERVERS, True, private_process._Server(True))
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda number: privately(partial(abs, number)), range(-16, 0))) == list(range(16, 0, -1))
-        assert len({id(private_process._SERVER.asks()) for _ in range(8)}) == 1
-    private_process._SERVER.close()
+        assert len({id(private_process._SERVERS[True].asks()) for _ in range(8)}) == 1
+    private_process._SERVERS[True].close()
 
 
 # --- where searches run -----------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.skipif(sys.platform != "linux",
 def way(request, monkeypatch):
     """As far as the system allows namespaces, and where it does not."""
     if request.param == "without":
-        monkeypatch.setattr(private_process, "HOLD", private_process.HOLD_OPEN)
+        monkeypatch.setitem(private_process._SERVERS, True, private_process._SERVERS[False])
 
 
 def tried(path, port):

@@ -48,7 +48,7 @@ class Learning(TableEncoder):
 
 @pytest.mark.parametrize("step", [Learning({"age": (0, 1)}), MinMaxScaler()], ids=["subclass", "MinMaxScaler"])
 def test_a_step_that_may_learn_is_refused_and_pointed_to_the_schema(step):
-    with pytest.raises(PrivacyError, match="learns from the data without privacy.*TableEncoder"):
+    with pytest.raises(PrivacyError, match="(learns|to learn nothing) from the data.*TableEncoder"):
         DPRandomSearchCV(model(step), {"dplogisticregression__alpha": [0.0]}, delta=1e-5).privacy_cost()
 
 

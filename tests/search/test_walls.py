@@ -47,7 +47,7 @@ def apart():
 @pytest.fixture
 def without(monkeypatch):
     """A system without namespaces."""
-    monkeypatch.setattr(private_process, "HOLD", private_process.HOLD_OPEN)
+    monkeypatch.setitem(private_process._SERVERS, True, private_process._SERVERS[False])
 
 
 def fitted(estimator, runs, **more):
@@ -289,7 +289,7 @@ from sklearn_dpsearch.search import private_process
 if sys.argv[1] == "spawn":
     private_process.HERE.forks = False
 if sys.argv[1] == "without":
-    private_process.HOLD = private_process.HOLD_OPEN
+    private_process._SERVERS[True] = private_process._SERVERS[False]
 
 def writes(last=False):
     with open(os.path.join(tempfile.gettempdir(), "record"), "w") as file:

@@ -1,6 +1,6 @@
 """Every page of the built site fits a telephone and a screen: nothing but boxes scrolls sideways.
 
-Build the site first (docs/CONTRIBUTING.md). Without a site, Chromium or its driver the tests are skipped.
+Build the site first (docs/CONTRIBUTING.md). Without a site or Chromium the tests are skipped.
 """
 
 from __future__ import annotations
@@ -10,34 +10,49 @@ from pathlib import Path
 
 import pytest
 
-from .browser import CHROMIUM, DRIVER, Browser
+from .browser import CHROMIUM, ask
 
 SITE = Path(os.environ.get("SKLEARN_DPSEARCH_SITE", Path(__file__).parents[2] / "docs" / "_build"))
 PAGES = sorted(page for page in SITE.rglob("*.html") if "_static" not in page.parts)
+#: Pages that people open first, on telephones too.
+FIRST = [
+    "index",
+    "learn/tables",
+    "learn/budget",
+    "reference/index",
+    "reference/api/sklearn_dpsearch.boosting.DPGradientBoostingClassifier",
+]
 
 pytestmark = [
     pytest.mark.skipif(not PAGES, reason=f"no site in {SITE}: run sphinx-build first"),
-    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no chromium with chromedriver"),
+    pytest.mark.skipif(not CHROMIUM, reason="no chromium"),
 ]
 
 #: Faults of a page, each in words. Boxes that scroll by themselves are fine.
 LOOK = """
-const width = document.documentElement.clientWidth, faults = [];
+const width = window.innerWidth, faults = [];
 const scrolls = e => ['auto', 'scroll', 'hidden'].includes(getComputedStyle(e).overflowX);
-const boxed = e => { for (let p = e.parentElement; p; p = p.parentElement) if (p !== document.body
-    && p !== document.documentElement && scrolls(p)) return p; return null; };
-const whole = document.scrollingElement.scrollWidth;
-if (whole > window.screen.width + 1) faults.push(`page is ${whole} wide`);
-for (const e of document.querySelectorAll('article h1, article table, article pre, article img')) {
+const boxed = e => { for (let p = e.parentElement; p && p.tagName !== 'ARTICLE'; p = p.parentElement)
+    if (scrolls(p)) return p; return null; };
+for (let e = document.querySelector('article'); e; e = e.parentElement)
+    if (e.scrollWidth > Math.min(e.clientWidth, width) + 1) {
+        faults.push(`page is ${e.scrollWidth} wide`);
+        break;
+    }
+const size = of => parseFloat(getComputedStyle(of).fontSize), title = document.querySelector('article h1');
+for (const e of document.querySelectorAll('article h2'))
+    if (title && !title.nextElementSibling?.matches('dl.py') && size(e) > size(title))
+        faults.push(`larger than the title: ${e.textContent.slice(0, 40)}`);
+for (const e of document.querySelectorAll('article :is(h1, table, pre, img, dt, dd, p, li)')) {
     const box = e.getBoundingClientRect(), name = e.tagName.toLowerCase();
     if (!box.width) continue;
-    if (box.right > window.screen.width + 1 && !boxed(e) && !scrolls(e))
+    if (box.right > width + 1 && !boxed(e) && !scrolls(e))
         faults.push(`${name} ends at ${Math.round(box.right)}: ${e.textContent.trim().slice(0, 40)}`);
     if (name === 'h1' && e.scrollWidth > e.clientWidth + 1) faults.push(`title is cut: ${e.textContent.slice(0, 60)}`);
     const box_of = boxed(e);
     const cells = name === 'table' && e.rows.length ? e.rows[0].cells : [];
     const first = cells.length > 1 && !e.matches('.indextable') ? cells[0].getBoundingClientRect().width : 0;
-    if (first > 0.7 * window.screen.width)
+    if (first > 0.7 * width)
         faults.push(`only names are seen of the table ${e.textContent.trim().slice(0, 40)}`);
     if (name === 'table' && box_of && box_of.clientWidth < 0.6 * Math.min(width, 720))
         faults.push(`table in a box of ${box_of.clientWidth}`);
@@ -50,35 +65,44 @@ return faults;
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_no_page_scrolls_sideways_and_tables_code_and_titles_fit(width):
-    faults = {}
-    with Browser(width) as browser:
-        for page in PAGES:
-            browser.open(page)
-            if found := browser.ask(LOOK):
-                faults[str(page.relative_to(SITE))] = found
-    assert faults == {}
+def test_no_page_scrolls_sideways_and_tables_code_and_titles_fit(width, tmp_path):
+    found = ask(PAGES, width, LOOK, tmp_path)
+    assert {str(page.relative_to(SITE)): faults for page, faults in zip(PAGES, found) if faults} == {}
+
+
+def test_pages_that_people_open_first_are_among_them():
+    assert {SITE / f"{name}.html" for name in FIRST} <= set(PAGES)
 
 
 def test_a_page_that_is_too_wide_is_noticed(tmp_path):
     page = tmp_path / "wide.html"
-    page.write_text("<!doctype html><meta name=viewport content='width=device-width'><article><h1>One</h1>"
-                    "<pre style='width:800px'>code</pre></article>")  # fmt: skip
-    with Browser(390) as browser:
-        browser.open(page)
-        found = browser.ask(LOOK)
+    page.write_text("<!doctype html><body><article><h1>One</h1><pre style='width:800px'>code</pre></article>")
+    (found,) = ask([page], 390, LOOK, tmp_path)
     assert len(found) == 2
     assert "page is" in found[0]
     assert "pre ends at" in found[1]
+
+
+def test_text_that_a_box_around_the_article_cuts_is_noticed(tmp_path):
+    page = tmp_path / "cut.html"
+    page.write_text("<!doctype html><body><div style='overflow-x: auto'><article><h1>One</h1><dl><dd "
+                    "style='width: 800px'>text</dd></dl></article></div>")  # fmt: skip
+    (found,) = ask([page], 390, LOOK, tmp_path)
+    assert "page is" in found[0]
+    assert "dd ends at" in found[1]
+
+
+def test_a_heading_larger_than_the_title_is_noticed(tmp_path):
+    page = tmp_path / "large.html"
+    page.write_text("<!doctype html><body><article><h1 style='font-size: 1rem'>One</h1><h2>Two</h2></article>")
+    assert ask([page], 390, LOOK, tmp_path) == [["larger than the title: Two"]]
 
 
 def test_a_table_with_columns_out_of_sight_is_noticed_on_a_screen(tmp_path):
     page = tmp_path / "table.html"
     page.write_text("<!doctype html><article><div style='overflow-x: auto; width: 800px'><table><tr><td>name</td>"
                     "<td style='min-width: 900px'>text</td></tr></table></div></article>")  # fmt: skip
-    with Browser(1280) as browser:
-        browser.open(page)
-        assert browser.ask(LOOK) == ["columns are out of sight in the table nametext"]
+    assert ask([page], 1280, LOOK, tmp_path) == [["columns are out of sight in the table nametext"]]
 
 
 def test_every_figure_of_the_gallery_is_a_picture_that_was_drawn():

@@ -231,23 +231,26 @@ def test_dp_sgd_has_its_own_accounting_which_costs_less_than_the_chain(noise: fl
 
 
 def test_replaced_records_of_dp_sgd_in_any_direction_are_covered() -> None:
-    """Gradients in the plane: the worst are two records that pull in opposite directions."""
+    """Gradients in the plane, of any length: the worst are two that pull in opposite directions."""
     rate, noise, side = 0.3, 0.8, np.linspace(-6.0, 6.0, 201)
     grid = np.stack(np.meshgrid(side, side), -1).reshape(-1, 2)
 
-    def distribution(angle: float) -> np.ndarray:
-        gradient = np.array([np.cos(angle), np.sin(angle)])
+    def distribution(angle: float, length: float = 1.0) -> np.ndarray:
+        gradient = length * np.array([np.cos(angle), np.sin(angle)])
         with_record = np.exp(-((grid - gradient) ** 2).sum(1) / (2 * noise**2))
         masses = rate * with_record + (1 - rate) * np.exp(-(grid**2).sum(1) / (2 * noise**2))
         return masses / masses.sum()
 
     stated = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=1, neighboring="replace_one").delta_at(EPSILONS[:9])
     shown = {
-        angle: np.array([hockey_stick(distribution(0.0), distribution(angle), epsilon) for epsilon in EPSILONS[:9]])
+        (angle, length): np.array(
+            [hockey_stick(distribution(0.0), distribution(angle, length), epsilon) for epsilon in EPSILONS[:9]]
+        )
         for angle in (0.5 * np.pi, 0.8 * np.pi, np.pi)
+        for length in (0.0, 0.5, 1.0)
     }
     assert all(np.all(found <= 1.005 * stated) for found in shown.values())
-    assert np.all(shown[np.pi] >= 0.995 * stated)
+    assert np.all(shown[np.pi, 1.0] >= 0.995 * stated)
 
 
 # --- in company ---------------------------------------------------------------------------------------------------
