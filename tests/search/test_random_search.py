@@ -83,6 +83,10 @@ def test_index_splits_are_accounted_by_the_record_used_most():
     assert search(cv=repeated).privacy_cost(len(X)).epsilon == pytest.approx(best_of(one, 5).epsilon_at(0.0))
     assert search(cv=KFold(4)).privacy_cost(len(X)).epsilon == pytest.approx(search(cv=4).privacy_cost(len(X)).epsilon)
     assert hasattr(search(cv=KFold(3)).fit(X, y), "best_estimator_")
+    one = search(cv=KFold(3).split(X))  # a generator, which cannot be pickled
+    assert one.fit(X, y).n_splits_ == 3
+    with pytest.raises(ValueError, match="A generator can be read only once"):
+        one.fit(X, y)
 
 
 def test_a_refit_is_composed_and_trained_on_everything():
