@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import unique_labels
 
 from .._docstrings import documented
-from ..data.labels import ClassWeights, class_codes, class_weights, classes_in
+from ..data.labels import ClassWeights, class_codes, class_weights, classes_in, sorted_classes
 from .base import GradientBoosting
 from .capacity import OF_CLASSES, OF_NUMBERS
 from .losses import Array, BinaryLoss, Loss, SoftmaxLoss, SquaredLoss
@@ -121,7 +120,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     def _check_arguments(self) -> None:
         super()._check_arguments()
         declared = self._declared("classes")
-        class_weights(self.class_weight, None if declared is None else unique_labels(declared), zero=False)
+        class_weights(self.class_weight, None if declared is None else sorted_classes(declared), zero=False)
 
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any], NDArray[np.bool_]]:
         self.classes_ = classes_in(y, self._declared("classes"))

@@ -58,12 +58,23 @@ def classes_in(y: NDArray[Any], declared: Any) -> NDArray[Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning of many classes would depend on single labels
             check_classification_targets(labels)
-    classes: NDArray[Any] = np.unique(labels) if declared is None else unique_labels(declared)
+    classes: NDArray[Any] = np.unique(labels) if declared is None else sorted_classes(declared)
     if len(classes) < 2:
         raise ValueError(
             f"Found {len(classes)} class: classification needs at least 2 classes. Declare them with classes=[...], "
             "also those that y lacks."
         )
+    return classes
+
+
+def sorted_classes(declared: Any) -> NDArray[Any]:
+    """Declared classes in order; a missing value is an error, as a record with a missing label is blank."""
+    if any(label is None or label != label for label in declared):
+        raise ValueError(
+            f"Found classes={list(declared)!r}: a missing value is no class, as a record without a label is blank. "
+            "Leave it out, or give these records a label of their own, e.g. 'none'."
+        )
+    classes: NDArray[Any] = unique_labels(declared)
     return classes
 
 

@@ -644,7 +644,7 @@ MUTANTS = {
     "classes from the records": Mutant(
         mistake="Classes are the labels that occur, although the schema states them.",
         file="data/labels.py",
-        old="np.unique(labels) if declared is None else unique_labels(declared)",
+        old="np.unique(labels) if declared is None else sorted_classes(declared)",
         new="np.unique(y)",
         tests=("nets/estimators/test_frame_estimators.py::test_classes_that_no_record_has_are_those_of_the_schema",),
     ),

@@ -176,7 +176,7 @@ ZOO = {
     "dropout": (lambda: nn.Sequential(nn.Linear(20, 6), nn.Dropout(), nn.Linear(6, 3)), (LinearEngine, None), VECTORS),
     "functional dropout": (lambda: FunctionalDropout(20), (LinearEngine, None), VECTORS),
     "dropout of records": (lambda: DropPath(20), (LinearEngine, None), VECTORS),
-    "dropout by samples": (lambda: Sampled(20), (LinearEngine, None), VECTORS),
+    "dropout by samples": (lambda: Sampled(20), (VmapEngine, True), VECTORS),
     "layer norm": (lambda: nn.Sequential(nn.Linear(20, 6), nn.LayerNorm(6), nn.Linear(6, 3)), LAYERED, VECTORS),
     "group norm": (lambda: nn.Sequential(nn.Linear(20, 6), nn.GroupNorm(2, 6), nn.Linear(6, 3)), LAYERED, VECTORS),
     "cnn": (Images, LAYERED, (pixels(shape=(1, 28, 28)), extremes((1, 28, 28)))),

@@ -72,3 +72,10 @@ def test_the_text_of_a_search_with_a_long_schema_stays_short():
     assert len(text.splitlines()) < 20
     assert text.startswith("DPRandomSearchCV(")
     assert text.endswith(")")
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_missing_value_is_no_class(missing):
+    model = DPGradientBoostingClassifier({"a": (0.0, 1.0)}, classes=[0, missing], target_mu=1.0)
+    with pytest.raises(ValueError, match="a missing value is no class.*Leave it out"):
+        model.fit(X[:, :1], Y)

@@ -14,11 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ...data.labels import ClassWeights, check_kind, class_weights, classes_in, label_kind, targets_in
+from ...data.labels import ClassWeights, check_kind, class_weights, classes_in, label_kind, sorted_classes, targets_in
 from ...preprocessing import TableEncoder
 from ..estimators import layers, step_size
 from ..optimizers import Table, UpdateRule
@@ -318,7 +317,7 @@ class TableClassifier(LogitClassifier, TableNet):
 
     def _check_target(self) -> None:
         declared = self._declared("classes")
-        class_weights(self.class_weight, None if declared is None else unique_labels(declared))
+        class_weights(self.class_weight, None if declared is None else sorted_classes(declared))
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Train on from the current parameters; the cost is added to ``privacy_spent_``.
