@@ -236,14 +236,11 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         refuse_traces(self.estimator)
 
     def _prepared(self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]) -> Planned:
-        """Check and plan. The search that runs is a copy: parameters set meanwhile do not change the plan."""
+        """Check and plan."""
         self._validate_params()
         private_process.prepare(private_process.imported())
         ledger = ledger_of(self)
-        search = copy(self)
-        search.estimator = clone(self.estimator)
-        if hasattr(search, "cv"):
-            search.cv = read_once(search.cv)
+        search = self._copy_to_run()
         strategy = search._strategy()
         groups = params.get("groups")
         fit_params = self._fit_params({name: value for name, value in params.items() if name != "groups"})
@@ -284,6 +281,14 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             if why_not is not None and self.verbose:
                 print(f"[{type(self).__name__}] not rehearsed on made-up records: {why_not}")
         return work, ledger
+
+    def _copy_to_run(self) -> Self:
+        """Copy of the search, which runs: parameters set meanwhile do not change the plan."""
+        search = copy(self)
+        search.estimator = clone(self.estimator)
+        if hasattr(search, "cv"):
+            search.cv = read_once(search.cv)
+        return search
 
     def _stated_plan(
         self, strategy: Strategy, n_samples: int, public: bool, unit: str, trusted: tuple[str, ...]
