@@ -138,6 +138,7 @@ def test_each_entry_of_a_file_is_read_by_itself(kind, tmp_path):
 
 @pytest.mark.parametrize("odd", ["2020-01-01T00:00:00.123456789", "10000-01-01", "x", ""])
 def test_no_date_of_a_file_decides_how_others_are_read(odd, tmp_path):
+    pytest.importorskip("fsspec")  # Dask brings it
     dates = ["2500-06-01", "1700-01-31", "2024-05-31T12:00:00+02:00", odd]
     model = DPGradientBoostingClassifier({"day": (date(1600, 1, 1), date(2600, 1, 1))}, classes=[0, 1], target_mu=1.0)
     model._loss_and_targets(np.empty(0))

@@ -57,7 +57,7 @@ def test_a_slice_shares_memory_and_other_rows_do_not(name):
 def test_other_columns_of_a_table_are_other_memory():
     table = pd.DataFrame({"a": np.arange(9.0), "b": np.arange(9.0)})
     assert not share_memory(table[["a"]], table[["b"]])
-    assert share_memory(table.rename(columns={"a": "c"})[["c"]], table[["a"]])
+    assert share_memory(table["a"].to_frame("c"), table)
 
 
 def test_memory_is_shared_between_libraries():

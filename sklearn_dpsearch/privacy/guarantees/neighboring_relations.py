@@ -286,8 +286,9 @@ class OfGroup(Guarantee):
         return None if one is None else float_above(Fraction(one) * self.records)
 
     def _profile(self, epsilon: Array) -> Array:
-        """Smaller of two bounds on δ for a group of records."""
-        values = np.minimum(super()._profile(epsilon), self._equal_steps(epsilon))
+        """Smaller of two bounds on δ for a group of records; profiles never rise, nor beyond all numbers."""
+        near = np.minimum(epsilon, LARGEST_LOSS)
+        values = np.minimum(super()._profile(near), self._equal_steps(near))
         return self._zero_beyond_largest_loss(epsilon, values)
 
     def _equal_steps(self, epsilon: Array) -> Array:
@@ -298,8 +299,7 @@ class OfGroup(Guarantee):
         each = epsilon / self.records * (1.0 - ROUNDING)
         step = np.clip(each, 1e-300, LARGEST_LOSS / self.records)
         growth = np.expm1(self.records * step) / np.expm1(step) * (1.0 + ROUNDING)
-        values: Array = np.minimum(self.one_record._profile(each) * growth * (1.0 + ROUNDING), 1.0)
-        return np.where(epsilon > LARGEST_LOSS, 1.0, values)
+        return np.asarray(np.minimum(self.one_record._profile(each) * growth * (1.0 + ROUNDING), 1.0))
 
     def _pair(self) -> DominatingPair:
         return pair_of_chain(self.one_record.pair, int(self.records))

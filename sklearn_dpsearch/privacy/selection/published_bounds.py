@@ -7,6 +7,7 @@ cover.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -20,6 +21,7 @@ from ..count_distributions.negative_binomial import TruncatedNegativeBinomial
 from ..guarantees.base import Guarantee
 from ..guarantees.single_mechanisms import ORDERS, ApproxDP, ProfileDP, RenyiDP
 from ..numerics import basic_mechanisms
+from ..numerics.arithmetic import LARGEST_EXPONENT
 from ..numerics.loss_distribution import ROUNDING
 from .testing_region import nodes, slope_ratio
 
@@ -95,7 +97,9 @@ def approx_poisson(one_run: Guarantee, count: CountDistribution) -> ProfileDP | 
     """
     if not (isinstance(one_run, ApproxDP) and isinstance(count, Poisson) and count.mean >= 1 and one_run.epsilon > 0):
         return None
-    odds = np.expm1(one_run.epsilon)
+    odds = math.expm1(min(one_run.epsilon, LARGEST_EXPONENT))
+    if 1 + 1 / odds == 1:  # of no order that a double tells from 1
+        return None
     failed = -np.expm1(-count.mean * one_run.delta) * (1.0 + ROUNDING)
     curve = np.array([1 + 1 / odds]), np.array([one_run.epsilon + odds * np.log(count.mean)])
     profile = partial(_with_failures, failed, partial(basic_mechanisms.delta_of_renyi, *curve))

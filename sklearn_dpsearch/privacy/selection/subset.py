@@ -176,7 +176,9 @@ def delta_removed(pieces: Pieces, train: LossDistribution, epsilon: float) -> fl
     values = np.zeros_like(share)
     values[inside] = np.exp(pieces.b[inside]) * train.delta_at(k)
     beyond = share >= 1.0
-    values[beyond] = np.exp(epsilon) * (share[beyond] - 1.0) + np.exp(pieces.b[beyond])
+    with np.errstate(over="ignore", divide="ignore"):
+        rise = np.exp(epsilon + np.log(share[beyond] - 1.0))  # 0 where e^a = c
+    values[beyond] = np.minimum(rise, np.finfo(float).max) + np.exp(pieces.b[beyond])
     return pieces.infinity + _expected_value(pieces, values)
 
 

@@ -16,6 +16,7 @@ from sklearn_dpsearch.privacy import (
     Guarantee,
     MixedNeighborsError,
     NonPrivate,
+    Poisson,
     PrivacyError,
     ProfileDP,
     PureDP,
@@ -24,6 +25,7 @@ from sklearn_dpsearch.privacy import (
     envelope,
     for_group,
     mixture,
+    subset_then_train,
 )
 from sklearn_dpsearch.privacy.guarantees.neighboring_relations import OfGroup
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
@@ -132,3 +134,18 @@ def test_statements_for_groups_and_for_records_never_mix() -> None:
             with pytest.raises(MixedNeighborsError, match="2 records of one person.*then call for_group"):
                 combine(spent.for_group(2), other)
     assert compose(spent.for_group(2), spent.for_group(2)).epsilon_at(0.0) == 2.0
+
+
+@pytest.mark.parametrize("records", [3, 4])
+def test_no_profile_rises_where_numbers_end(records):
+    group = for_group(best_of(GaussianDP(mu=4.0), Geometric(5)), records)
+    deltas = np.array([float(group.delta_at(epsilon)) for epsilon in np.arange(300.0, 900.0, 25.0)])
+    assert np.all(np.diff(deltas) <= 0.0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("epsilon", [350.0, 720.0, 1500.0])
+def test_guarantees_of_no_worth_overflow_nowhere(epsilon):
+    useless = ApproxDP(epsilon=epsilon, delta=1e-9)
+    for total in (best_of(useless, Poisson(5)), subset_then_train(useless, useless, 0.1), for_group(useless, 3)):
+        assert all(0.0 < total.delta_at(at) <= 1.0 for at in (1.0, 800.0, 2000.0))
