@@ -248,7 +248,8 @@ class RankingScorer(HistogramScorer):
 
     def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
         scores, positive = _log_odds(estimator, self.pos_label)(X), positions(as_array(y), [self.pos_label]) == 0
-        return float(EXACTLY[self.kind](positive, scores, sample_weight=sample_weight))
+        finite = np.clip(scores, -np.finfo(float).max, np.finfo(float).max)  # of probabilities 0 and 1 too
+        return float(EXACTLY[self.kind](positive, finite, sample_weight=sample_weight))
 
 
 def _log_odds(estimator: Any, pos_label: Any) -> Callable[[Any], Array]:

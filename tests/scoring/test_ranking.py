@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from sklearn_dpsearch.scoring import private_scorer
-from sklearn_dpsearch.scoring.counts import average_precision, roc_auc
+from sklearn_dpsearch.scoring.counts import RankingScorer, average_precision, roc_auc
 
 EXACT = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}
 FROM_COUNTS = {"roc_auc": roc_auc, "average_precision": average_precision}
@@ -73,3 +73,16 @@ def test_certain_probabilities_have_the_last_bins():
 def test_a_number_of_bins_that_makes_no_sense_is_refused(bins):
     with pytest.raises(ValueError, match="n_bins"):
         private_scorer("roc_auc", pos_label=1, n_bins=bins)
+
+
+class Certain(LogisticRegression):
+    """Probabilities of 0 and 1, exactly, as a net has in single precision."""
+
+    def predict_proba(self, X):
+        return np.column_stack([1.0 - X[:, 0], X[:, 0]])
+
+
+def test_the_plain_metric_takes_probabilities_of_zero_and_one():
+    X, y = np.array([[0.0], [0.0], [1.0], [1.0], [0.4]]), np.array([0, 1, 1, 1, 0])
+    scorer = RankingScorer(kind="roc_auc", pos_label=1)
+    assert scorer.plain(Certain().fit(X, y), X, y) == roc_auc_score(y, X[:, 0])

@@ -217,7 +217,8 @@ def _release_facts(spent: Stated) -> Iterator[tuple[str, str]]:
     if (told := spent.release) is not None:
         yield "Made by", told.made_by
         yield "Model", told.model
-        yield "What is released, at most", ", ".join(told.attributes)
+        alone = told.made_by == told.model  # a single fit
+        yield "What is released, at most", "the fitted model" if alone else ", ".join(told.attributes)
         if told.columns:
             yield "Columns read", ", ".join(told.columns)
         if told.target is not None:
