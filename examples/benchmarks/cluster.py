@@ -9,23 +9,17 @@ candidate, on one thread; with ``--wait`` it takes two steps and then sleeps, as
 is fixed at 32, so that all searches do the same. Workers are started, and have run a small search, before the clock
 starts.
 
-"overhead" is the time of ``fit`` less a worker's share of the trainings: each training writes down how long it took, in
-shared memory, where private work may write (Linux only). "busy" is the share of the workers' time that is training. Two
-workers that are busy all the time are twice as fast where each has a processor to itself. "sent" is what went over this
-machine's own network meanwhile, in multiples of the records' size.
+Two workers are twice as fast where each has a processor to itself. "sent" is what went over this machine's own network
+meanwhile, in multiples of the records' size.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -54,8 +48,6 @@ class NoisyDescent(ClassifierMixin, BaseEstimator):
     steps : int
     wait : float
         Seconds to sleep after that.
-    log : str
-        A folder in which each process writes down when its trainings began and ended.
     """
 
     def __init__(
@@ -64,27 +56,21 @@ class NoisyDescent(ClassifierMixin, BaseEstimator):
         noise: float = 50.0,
         steps: int = 100,
         wait: float = 0.0,
-        log: str = "",
         random_state: Any = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.noise = noise
         self.steps = steps
         self.wait = wait
-        self.log = log
         self.random_state = random_state
 
     def privacy_guarantee(self, n_samples: int | None = None) -> ZCDP:
         return ZCDP(rho=self.steps / (2 * self.noise**2), neighboring="add_remove")
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> NoisyDescent:
-        begin = time.perf_counter()
         with threadpool_limits(1):
             self._descend(X, 2.0 * y - 1.0, np.random.default_rng(self.random_state.randint(2**32, dtype=np.uint64)))
         time.sleep(self.wait)
-        if self.log:
-            with open(Path(self.log) / str(os.getpid()), "a") as file:
-                file.write(f"{time.perf_counter() - begin}\n")
         return self
 
     def _descend(self, X: np.ndarray, signs: np.ndarray, rng: np.random.Generator) -> None:
@@ -121,11 +107,11 @@ def steps_for(seconds: float, X: np.ndarray, y: np.ndarray) -> int:
     return max(2, int(30 * seconds / (time.perf_counter() - begin)))
 
 
-def search(steps: int, wait: float, log: str, n_jobs: int, number: int = K) -> DPRandomSearchCV:
+def search(steps: int, wait: float, n_jobs: int, number: int = K) -> DPRandomSearchCV:
     """The seed is here to compare: it voids the guarantee."""
-    net, space = NoisyDescent(steps=steps, wait=wait, log=log), {"learning_rate": loguniform(0.1, 10)}
-    given = {"n_jobs": n_jobs, "random_state": 0, "rehearse": False}  # trainings are counted
-    return DPRandomSearchCV(net, space, n_iter=Fixed(number), delta=1e-6, **given)
+    space = {"learning_rate": loguniform(0.1, 10)}
+    given = {"n_jobs": n_jobs, "random_state": 0, "rehearse": False}  # the same trainings for all
+    return DPRandomSearchCV(NoisyDescent(steps=steps, wait=wait), space, n_iter=Fixed(number), delta=1e-6, **given)
 
 
 def network() -> int:
@@ -135,34 +121,6 @@ def network() -> int:
             return next(int(line.split()[1]) for line in lines if line.strip().startswith("lo:"))
     except OSError:
         return 0
-
-
-@dataclass(frozen=True)
-class Fit:
-    """What one fit took: seconds, those beyond a worker's share of trainings, share of training, what was sent."""
-
-    seconds: float
-    overhead: float
-    busy: float
-    sent: float
-    model: bytes
-
-
-def measured(steps: int, wait: float, n_jobs: int, X: np.ndarray, y: np.ndarray) -> Fit:
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as log:
-        begin, sent = time.perf_counter(), network()
-        found = search(steps, wait, log, n_jobs).fit(X, y)
-        seconds, sent = time.perf_counter() - begin, network() - sent
-        times = {file.name: [float(line) for line in file.read_text().split()] for file in Path(log).iterdir()}
-    assert sum(map(len, times.values())) == K
-    trainings = [sum(process) for process in times.values()]
-    return Fit(
-        seconds=seconds,
-        overhead=seconds - sum(trainings) / n_jobs,
-        busy=sum(trainings) / (n_jobs * seconds),
-        sent=sent / X.nbytes,
-        model=found.best_estimator_.coef_.tobytes(),
-    )
 
 
 #: Dask tells glibc to return memory at once, and from then on it asks the system for every array above 128 kB anew.
@@ -206,18 +164,19 @@ def main() -> None:
     X, y = records(20_000)
     steps, wait = (2, seconds) if given.wait else (steps_for(seconds, X, y), 0.0)
     print(f"{K} trainings of {steps} steps (about {seconds:g} s) on {X.nbytes / 1e6:.0f} MB of records")
-    print(f"{'':18}{'seconds':>9}{'speed-up':>10}{'overhead':>10}{'busy':>8}{'sent':>8}")
+    print(f"{'':18}{'seconds':>9}{'speed-up':>10}{'sent':>8}")
     models = set()
     for _ in range(repetitions):
         alone = None
         for name, (place, n_jobs) in PLACES.items():
             with place():
-                search(2, 0.0, "", n_jobs, 8).fit(X, y)
-                fit = measured(steps, wait, n_jobs, X, y)
-            alone = alone or fit.seconds
-            models.add(fit.model)
-            times = f"{fit.seconds:9.2f}{alone / fit.seconds:10.2f}{fit.overhead:10.2f}"
-            print(f"{name:18}{times}{fit.busy:8.3f}{fit.sent:8.1f}", flush=True)
+                search(2, 0.0, n_jobs, 8).fit(X, y)
+                begin, sent = time.perf_counter(), network()
+                model = search(steps, wait, n_jobs).fit(X, y)
+                seconds, sent = time.perf_counter() - begin, network() - sent
+            alone = alone or seconds
+            models.add(model.best_estimator_.coef_.tobytes())
+            print(f"{name:18}{seconds:9.2f}{alone / seconds:10.2f}{sent / X.nbytes:8.1f}", flush=True)
     print("the same model everywhere:", len(models) == 1)
 
 
