@@ -62,6 +62,8 @@ INSTEAD = {
         "halving pays for each of its rounds; DPSubsetSearchCV(subset_fraction=0.1) tunes on a random subset, then "
         "trains once on the others",
     ),
+    "cv": "which records train and which validate is fixed here; leave it out",
+    "refit": "one training on all records follows the choice, always; leave it out",
 }
 
 

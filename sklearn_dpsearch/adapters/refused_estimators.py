@@ -41,12 +41,12 @@ INSTEAD = """
 For a table, one model with the encoder inside replaces all steps. With your columns, ranges and values, which must be
 public knowledge, this is the whole script (docs/learn/from_grid_search.md explains it):
 
-    from sklearn_dpsearch import DPSubsetSearchCV
+    from sklearn_dpsearch import DPRandomSearchCV  # from 30,000 records on: DPSubsetSearchCV
     from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 
     schema = {"age": (17, 90), "job": ["clerk", "nurse"], "income": ["low", "high"]}
     model = DPGradientBoostingClassifier(schema, target="income")
-    search = DPSubsetSearchCV(model, "auto", scoring="neg_log_loss", epsilon=1.0, delta=1e-6)
+    search = DPRandomSearchCV(model, "auto", scoring="neg_log_loss", epsilon=1.0, delta=1e-6)
     search.fit(table, table["income"])
 
 DPTabularClassifier of sklearn_dpsearch.nets takes the same place; for numbers, the regressors of both.

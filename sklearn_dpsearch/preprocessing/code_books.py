@@ -20,8 +20,11 @@ WORDS = {
 OPTIONS = frozenset({"lower", "upper", "bins", "scale", "values", "buckets"})
 #: Words of a code book that say nothing about values.
 SILENT = frozenset(
-    {"title", "description", "name", "format", "label", "unit", "required", "unique", "example", "examples"}
+    "title description name format label unit required unique example examples default deprecated readOnly $comment "
+    "pattern minLength maxLength multipleOf rdfType".split()
 )
+#: Words of JSON Schema for a list of alternatives.
+ALTERNATIVES = ("oneOf", "anyOf")
 #: Type of a code book ↦ kind of the values.
 TYPES = {
     **dict.fromkeys(("integer", "number"), "numbers"),
@@ -80,6 +83,7 @@ def entry_of(name: str, stated: Any) -> CodeBookEntry:
     """
     if not isinstance(stated, Mapping) or not stated:
         return CodeBookEntry(stated)
+    stated = _without_alternatives(stated)
     words = {key for key in stated if isinstance(key, str)} & {*WORDS, *OPTIONS, *SILENT, "type", "constraints"}
     if not words and all(isinstance(label, str) for label in stated.values()):
         return _codes_with_labels(list(stated))
@@ -96,6 +100,21 @@ def entry_of(name: str, stated: Any) -> CodeBookEntry:
     if "values" in entry:
         entry["values"] = [_in_kind(value, declared) for value in entry["values"] if value is not None]
     return CodeBookEntry(entry, declared)
+
+
+def _without_alternatives(stated: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Entry with a list of constants as ``enum``, and with the only alternative beside null in place of both."""
+    for word in ALTERNATIVES:
+        alternatives = stated.get(word)
+        if not isinstance(alternatives, list) or not all(isinstance(each, Mapping) for each in alternatives):
+            continue
+        others = {key: value for key, value in stated.items() if key != word}
+        not_null = [each for each in alternatives if each.get("type") != "null" and each.get("const", 0) is not None]
+        if not_null and all("const" in each for each in not_null):
+            return {**others, "enum": [each["const"] for each in not_null]}
+        if len(not_null) == 1:
+            return {**others, **not_null[0]}
+    return stated
 
 
 def _codes_with_labels(codes: list[Any]) -> CodeBookEntry:

@@ -72,7 +72,9 @@ class Schema(Mapping[str, Any]):
 
     @staticmethod
     def of(given: Schema | Mapping[str, Any]) -> Schema:
-        """Return a schema, built from a mapping if need be."""
+        """Return a schema, built from a mapping if need be; a file is read once, by who makes the schema."""
+        if isinstance(given, (str, Path)):
+            raise TypeError(f"Found schema={str(given)!r}; a file is read by Schema: schema=Schema({str(given)!r}).")
         return given if isinstance(given, Schema) else Schema(given)
 
     def __getitem__(self, name: str) -> Any:

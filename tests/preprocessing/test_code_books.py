@@ -24,6 +24,18 @@ BOOKS = {
     "JSON Schema, numbers": ({"type": "integer", "minimum": 0, "maximum": 120, "title": "Age"}, (0, 120)),
     "JSON Schema, exclusive": ({"type": "number", "exclusiveMinimum": 0.5, "maximum": 2.5}, (0.5, 2.5)),
     "JSON Schema, enum": ({"type": ["string", "null"], "enum": ["a", "b", None]}, ["a", "b"]),
+    "JSON Schema, codes with labels": (
+        {"oneOf": [{"const": 1, "title": "flat"}, {"const": 2, "title": "house"}, {"type": "null"}]},
+        {"values": [1, 2]},
+    ),
+    "JSON Schema, texts with labels": (
+        {"type": "string", "anyOf": [{"const": "f", "title": "flat"}, {"const": "h", "title": "house"}]},
+        ["f", "h"],
+    ),
+    "JSON Schema, a type or null": (
+        {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 9}, {"type": "null"}], "title": "Rooms"},
+        (0, 9),
+    ),
     "JSON Schema, flags": ({"type": "boolean"}, [False, True]),
     "JSON Schema, dates": (
         {"type": "date", "minimum": "2020-01-01", "maximum": "2021-01-01"},
@@ -104,7 +116,7 @@ def test_what_does_not_say_enough_is_an_error(entry, match):
     [
         ([0, 1], [0.1, 0.7], r"real numbers in column 'x'.*\(0, 1\).*\{'values': \[0, 1\]\}"),
         ([True, False], ["yes", "no"], r"YAML makes flags of yes and no.*\['yes', 'no'\]"),
-        ({"1": "flat", "2": "house"}, ["flat", "house"], "Found text in column 'x', and the codes.*labels"),
+        ({"1": "flat", "2": "house"}, ["flat", "house"], "Found text in column 'x', and the numbers.*labels"),
         ({"type": "integer", "enum": [1, 2]}, ["1", "2"], "Found text in column 'x'"),
         ({"type": "string", "enum": ["1", "2"]}, [1, 2], "integers in column 'x'"),
         ({"type": "number", "minimum": 0, "maximum": 9}, ["a", "b"], "text in column 'x'"),
@@ -120,6 +132,16 @@ def test_a_declared_type_that_the_column_contradicts_is_an_error_before_a_fit(en
     with pytest.raises(TypeError, match=match):
         model.fit(table, np.array([0, 1]))
     assert not hasattr(model, "privacy_spent_")
+
+
+def test_a_path_in_place_of_a_schema_is_told_who_reads_it():
+    for use in (
+        lambda: TableEncoder("book.json").fit([[1.0]]),
+        lambda: DPGradientBoostingClassifier("book.json", classes=[0, 1], target_mu=1.0).fit([[1.0]], [0]),
+        lambda: DPGradientBoostingClassifier("book.json", target="x", target_mu=1.0).made_up(),
+    ):
+        with pytest.raises(TypeError, match=r"Found schema='book.json'.*schema=Schema\('book.json'\)"):
+            use()
 
 
 def test_two_values_that_are_meant_are_taken():

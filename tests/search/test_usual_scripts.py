@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.errors import PrivacyError, UnknownGuaranteeError
 
@@ -25,6 +25,7 @@ def search_with(estimator=MODEL, space=None, **arguments):
         ({"scoring": {"area": "roc_auc"}}, "scoring='roc_auc'"),
         ({"refit": "roc_auc"}, "scoring='roc_auc' and leave refit='winner'"),
         ({"refit": lambda results: 0}, "make_private_scorer"),
+        ({"scoring": ["roc_auc"], "refit": "roc_auc"}, "scoring='roc_auc', and compute.*leave refit='winner'"),
     ],
 )
 def test_one_score_decides(arguments, remedy):
@@ -40,6 +41,11 @@ def test_arguments_of_searches_without_privacy_name_what_is_there_instead(argume
     with pytest.raises(TypeError, match=remedy):
         search_with(**{argument: 3})
     assert clone(search_with()).n_iter == 3  # arguments of our own go on
+
+
+def test_all_arguments_that_a_grid_search_lacks_are_told_at_once():
+    with pytest.raises(TypeError, match=r"cv: which records train.*refit: one training.*return_train_score: .*leave"):
+        DPGridSearchCV(MODEL, "auto", cv=5, refit=True, return_train_score=True)
 
 
 def test_no_budget_at_all_shows_one():

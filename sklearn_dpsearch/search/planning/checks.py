@@ -45,25 +45,28 @@ def check_estimator(found: Any) -> None:
 
 
 def check_forms(search: Parameters) -> None:
-    """Raise for forms of ``scoring`` and ``refit`` that release several scores."""
+    """Raise for forms of ``scoring`` and ``refit`` that release several scores, in one error."""
     scoring, refit = getattr(search, "scoring", None), getattr(search, "refit", None)
+    refusals = []
     if isinstance(scoring, (list, tuple, set, dict)):
         first = next(iter(scoring.values() if isinstance(scoring, dict) else scoring), "accuracy")
-        raise PrivacyError(
+        refusals.append(
             f"Found scoring={scoring!r}: each score of the private records has a price, so one decides. Write "
             f"scoring={first!r}, and compute others on public test data from search.predict."
         )
     if isinstance(refit, str) and refit != "winner":
-        raise PrivacyError(
+        refusals.append(
             f"Found refit={refit!r}, which names one of several scores; here one score decides. Write "
             f"scoring={refit!r} and leave refit='winner' (the winner's own model, at no cost)."
         )
-    if callable(refit):
-        raise PrivacyError(
+    elif callable(refit):
+        refusals.append(
             "Found a function as refit=, which would see the scores of all candidates; they are secret. The best "
             "private score decides: leave refit='winner', or write a scorer that has your rule "
             "(scoring.make_private_scorer)."
         )
+    if refusals:
+        raise PrivacyError(" ".join(refusals))
 
 
 def check_mean(n_iter: Any) -> None:
