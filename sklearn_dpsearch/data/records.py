@@ -148,18 +148,25 @@ def read_targets(y: Any, declared: Declared, name: str = "y") -> Any:
 
 
 def read_parameter(name: str, value: Any) -> Any:
-    """Parameter of ``fit``: an array for a container, others as they are.
+    """Parameter of ``fit``: an array for a container, also inside of a tuple or a list; others as they are.
 
     Raises
     ------
     TypeError
         For a container that is not known, which would be read by other code.
     """
+    if type(value) in (list, tuple) and any(map(_is_part, value)):
+        return type(value)(read_parameter(name, part) for part in value)
     if library_of(value) is not None:
         return value if is_frame(value) else _plain_array(as_array(value))
     if value is None or isinstance(value, (str, bytes, dict)) or not hasattr(value, "__len__"):
         return value
     raise refused(value, name)
+
+
+def _is_part(value: Any) -> bool:
+    """True for a container inside of a parameter, as in ``eval_set=(X, y)``; rows of numbers are lists."""
+    return not isinstance(value, list) and library_of(value) is not None
 
 
 def dense_numbers(X: Any) -> np.ndarray:

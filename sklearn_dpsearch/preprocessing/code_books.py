@@ -20,8 +20,20 @@ WORDS = {
 OPTIONS = frozenset({"lower", "upper", "bins", "scale", "values", "buckets"})
 #: Words of a code book that say nothing about values.
 SILENT = frozenset(
-    "title description name format label unit required unique example examples default deprecated readOnly $comment "
-    "pattern minLength maxLength multipleOf rdfType".split()
+    {
+        *("title", "description", "name", "format", "label", "unit", "required", "unique", "example", "examples"),
+        *(
+            "default",
+            "deprecated",
+            "readOnly",
+            "$comment",
+            "pattern",
+            "minLength",
+            "maxLength",
+            "multipleOf",
+            "rdfType",
+        ),
+    }
 )
 #: Words of JSON Schema for a list of alternatives.
 ALTERNATIVES = ("oneOf", "anyOf")

@@ -395,9 +395,9 @@ def _no_numbers_in_text(name: str, values: Sequence[Any]) -> str:
             f"the texts in quotes, {listed[0]} or {listed[1]}, as the column has them."
         )
     return (
-        f"Found text in column {name!r}, and the numbers {list(values)} in the schema. If the texts are numbers, such as "
-        f"{str(values[0])!r}, convert the column: pandas.to_numeric(column, errors='coerce'). If they are labels, such as "
-        "'flat', write all of them in the schema in place of the numbers."
+        f"Found text in column {name!r}, and the numbers {list(values)} in the schema. If the texts are numbers, such "
+        f"as {str(values[0])!r}, convert the column: pandas.to_numeric(column, errors='coerce'). If they are labels, "
+        "such as 'flat', write all of them in the schema in place of the numbers."
     )
 
 

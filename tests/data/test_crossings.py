@@ -103,6 +103,10 @@ def test_sample_weights_of_an_unknown_container_are_refused():
         with pytest.raises(TypeError, match="Found sample_weight of type"):
             read_parameter("sample_weight", given)
     assert read_parameter("sample_weight", [1.0, 2.0]).tolist() == [1.0, 2.0]
+    X, y = np.ones((2, 1)), [0, 1]
+    for pair in (read_parameter("eval_set", (X, y)), *read_parameter("eval_set", [(X, y)])):
+        assert isinstance(pair, tuple)
+        assert [part.shape for part in pair] == [(2, 1), (2,)]
     assert read_parameter("verbose", True) is True
 
 
