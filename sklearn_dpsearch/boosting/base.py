@@ -82,9 +82,9 @@ class GradientBoosting(TableModel):
 
     Parameters
     ----------
-    prior_factor : float, default=1.25
-        Expected size of the steps ÷ their size in the first 30 rounds, as their noisy sums show it. Noisy steps are
-        shrunk towards zero in proportion: the more, the smaller the factor.
+    prior_factor : float, default=1.6
+        Expected size of the steps ÷ their size in the rounds before, as their noisy sums show it. Steps are shrunk
+        towards zero, as noise and few records make them large: the more, the smaller the factor.
     max_bins : int, default=128
         Bins of each range without bins in the schema, from which the cuts of each round are drawn. A long range of
         numbers, from 1000 on, has as many on a logarithmic scale too.
@@ -95,6 +95,9 @@ class GradientBoosting(TableModel):
         Hessians at the start: about μ times the number of records of the rarer of two classes, or of all for numbers.
     max_features_per_cell : int, default=4
         The most features of a cell.
+    expected_samples : float, optional
+        Number of records that is expected where theirs is secret, as in a random subset. None: theirs, which is public
+        unless ``neighboring="add_remove"``. It makes the start less noisy.
     init : fitted estimator, optional
         Model whose predictions boosting starts from: one that saw no private record, or an earlier release, whose cost
         comes on top. It is asked for each record's own columns, at no cost, and is part of the released model. In a
@@ -131,13 +134,15 @@ class GradientBoosting(TableModel):
         "max_bins": [Interval(numbers.Integral, 2, None, closed="left")],
         "parts": [Interval(numbers.Integral, 2, None, closed="left"), StrOptions({RULE})],
         "max_features_per_cell": [Interval(numbers.Integral, 1, None, closed="left")],
+        "expected_samples": [Interval(numbers.Real, 0, None, closed="neither"), None],
     }
     max_iter: int | ByRule = "rule"
     learning_rate: float | ByRule = "rule"
-    prior_factor: float = 1.25
+    prior_factor: float = 1.6
     max_bins: int = MAX_BINS
     parts: int | ByRule = "rule"
     max_features_per_cell: int = 4
+    expected_samples: float | None = None
     init: Any = None
 
     # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
@@ -148,7 +153,7 @@ class GradientBoosting(TableModel):
         Parameters
         ----------
         n_samples : int, optional
-            Not used: neither cells nor noise depend on the number of records.
+            Not used: noise does not depend on the number of records.
 
         Returns
         -------
@@ -185,11 +190,12 @@ class GradientBoosting(TableModel):
             raise ValueError(f"Found the target {name!r} among the features. Give target={name!r} to the model.")
 
     def expecting(self, n: float) -> dict[str, Any]:
-        """Parameters with which ``fit`` counts no records.
+        """Parameters with which ``fit`` counts no records, but expects ``n``.
 
         The same guarantee without a δ to compare with 1/n.
         """
-        return {} if self.target_delta is None else self.scaled_privacy(1.0)
+        unchanged: dict[str, Any] = {} if self.target_delta is None else self.scaled_privacy(1.0)
+        return {**unchanged, "expected_samples": n}
 
     def under(self, neighboring: Neighboring) -> dict[str, Any]:
         """Parameters for a guarantee, and for targets, under these neighbours."""
@@ -307,7 +313,7 @@ class GradientBoosting(TableModel):
         scale = self._noise_scale(loss, capacity.START, of_persons)
         squared = squared_distance(loss, self.neighboring, of_persons)
         release, noise = NoisySums(loss, scale, random_bytes, squared).release, scale / UNIT
-        start = release_start(records, release, noise)
+        start = release_start(records, release, noise, self._public_number(records))
         line = None
         if self.init is not None:
             line = PublicLine(start.outputs)
@@ -341,6 +347,12 @@ class GradientBoosting(TableModel):
         codes = self._coded_columns().codes(X)
         initial = None if self.init is None else self._init_outputs(X, codes.shape[1], fitting=True)
         return TrainingRecords(codes, targets, loss, persons, initial, blank)
+
+    def _public_number(self, records: RecordSums) -> float | None:
+        """Number of records as far as it is public; persons have any number of them."""
+        if self.expected_samples is not None or self.neighboring == "add_remove" or records.of_persons:
+            return self.expected_samples
+        return records.n_units
 
     def _noise_source(self, records: RecordSums, generator: str) -> RandomBytes:
         """Source of random bytes for the noise of a fit.

@@ -19,8 +19,12 @@ from .random_cells import WHOLE, CellNumbers, Partition, PartitionDraws
 
 #: Records in the processor's cache at once.
 BLOCK = 2**14
-#: Rounds in which the size of the weights is measured, the size that is expected until then, and its bounds.
-MEASURED, FIRST_SCALE, LEAST_SCALE, MOST_SCALE = 30, 0.25, 0.1, 0.6
+#: Size of weights that is expected at first, rounds that follow it alone, and the largest size that is measured.
+FIRST_SCALE, UNMEASURED, MOST_SCALE = 0.25, 15, 0.6
+#: Rounds over which the size of weights is measured: those before fade.
+WINDOW = 300
+#: Standard deviations between the noisy and the public number of records from which on many may be blank.
+DIFFERENT = 3.0
 #: Change of the sum of all Hessians from round to round that is expected, and the smallest share that is left of it.
 DRIFT, LEAST_TOTAL = 0.02, 1e-3
 
@@ -41,44 +45,47 @@ SumRelease: TypeAlias = Callable[[NDArray[np.int64]], tuple[Array, Array]]
 
 @dataclass
 class PriorScale:
-    """Expected size of boosting weights, from the noisy sums of first rounds.
+    """Expected size of boosting weights, from the noisy sums of the rounds before.
 
-    Scores of a cell are S ~ N(H·w, noise²) for Hessians H, so that the sum of S² − noise² divided by that of H²
-    estimates the mean square of w (empirical Bayes). It is weighted with what was expected before, by their variances:
-    where little is to be seen, the estimate is mostly noise. It needs noisy sums alone.
+    Scores of a cell are S ~ N(H·w, v) for Hessians H, where v is the variance of the noise and of the records' own
+    scores, so that the sum of S² − v divided by that of H² estimates the mean square of w (empirical Bayes). It is
+    weighted with what was expected before, by their variances: where little is to be seen, the estimate is mostly
+    noise. It needs noisy sums alone.
 
     Parameters
     ----------
-    noise : float
-        Standard deviation of the noise of a sum of scores.
     factor : float
         Multiple of the measured size that is expected.
+    least : float
+        Smallest size that is measured.
     """
 
-    noise: float
     factor: float
+    least: float
     rounds: int = 0
-    cells: int = 0
     signal: float = 0.0
     weight: float = 0.0
+    uncertainty: float = 0.0
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.value = FIRST_SCALE * self.factor
 
-    def see(self, scores: Array, hessians: Array) -> None:
-        """Take in the noisy scores and the known Hessians of a round."""
+    def see(self, scores: Array, hessians: Array, variances: Array) -> None:
+        """Take in the noisy scores of a round, the known Hessians, and the variances of scores without a step."""
+        kept = 1.0 - 1.0 / WINDOW
         self.rounds += 1
-        self.cells += scores.size
-        self.signal += float(np.sum(np.square(scores) - self.noise**2))
-        self.weight += float(np.sum(np.square(np.maximum(hessians, 0.0))))
-        if self.rounds == MEASURED:
-            self.value = self.factor * min(max(math.sqrt(max(self._mean_square(), 0.0)), LEAST_SCALE), MOST_SCALE)
+        self.signal = kept * self.signal + float(np.sum(np.square(scores) - variances))
+        self.weight = kept * self.weight + float(np.sum(np.square(np.maximum(hessians, 0.0))))
+        self.uncertainty = kept * self.uncertainty + 2.0 * float(np.sum(np.square(variances)))
+        if self.rounds >= UNMEASURED:
+            size = math.sqrt(max(self._mean_square(), 0.0))
+            self.value = self.factor * min(max(size, self.least), MOST_SCALE)
 
     def _mean_square(self) -> float:
-        """Mean square of the weights so far, shrunk to what was expected."""
-        before, certainty = FIRST_SCALE**-4, 1.0 / (2.0 * self.cells * self.noise**4)
-        return (certainty * self.weight * self.signal + before * FIRST_SCALE**2) / (certainty * self.weight**2 + before)
+        """Mean square of recent weights, shrunk to what was expected."""
+        before, certainty = FIRST_SCALE**-4 / 2.0, self.weight / self.uncertainty
+        return (certainty * self.signal + before * FIRST_SCALE**2) / (certainty * self.weight + before)
 
 
 @dataclass
@@ -307,7 +314,9 @@ class BoostingStart(NamedTuple):
     n_records: float
 
 
-def release_start(records: RecordSums, release: SumRelease, noise: float) -> BoostingStart:
+def release_start(
+    records: RecordSums, release: SumRelease, noise: float, n_records: float | None = None
+) -> BoostingStart:
     """Release the constant outputs at which boosting starts, with noise.
 
     Parameters
@@ -316,12 +325,16 @@ def release_start(records: RecordSums, release: SumRelease, noise: float) -> Boo
     release : callable
     noise : float
         Standard deviation of the noise of a sum of scores.
+    n_records : int, optional
+        Where it is public: it tells the sum of the Hessians better than noise does, unless many records are blank.
     """
     loss, nothing = records.loss, np.zeros((records.loss.n_outputs, 1))
     scores, hessians = release(records.sums(nothing, WHOLE))
-    outputs = loss.start(scores * _shrunk_inverse(hessians, noise))
-    there, before = (loss.derivatives(at, np.zeros(1)).hessians for at in (outputs, nothing))
-    error = noise * HESSIAN_NOISE * loss.hessian_unit
+    error, before = noise * HESSIAN_NOISE * loss.hessian_unit, loss.derivatives(nothing, np.zeros(1)).hessians
+    if n_records is not None and (np.abs(hessians - n_records * before) < DIFFERENT * error).all():
+        hessians = n_records * before
+    outputs = loss.start(scores * _shrunk_inverse(hessians, noise), noise / np.maximum(hessians, noise))
+    there = loss.derivatives(outputs, np.zeros(1)).hessians
     least = np.maximum(hessians, error) / before
     return BoostingStart(outputs, least * there, np.square(error * there / before), float(least.mean()))
 
@@ -408,16 +421,18 @@ def boost(
         Followed once in EVERY rounds, by a release more.
     """
     step, noise_of_hessians = start.outputs, noise * HESSIAN_NOISE * records.loss.hessian_unit
-    boosted, prior = Boosted([start.outputs], [0.0], []), PriorScale(noise, prior_factor)
+    boosted, prior = Boosted([start.outputs], [0.0], []), PriorScale(prior_factor, records.loss.least_scale)
     known = KnownHessians(start.total, start.variance, noise_of_hessians)
     for partition in draws:
         scores, hessians = release(records.sums(step, partition))
         hessians, believed = known.see(hessians)
-        floor = noise / prior.value
+        variances = noise**2 + records.loss.spread * np.maximum(hessians, 0.0)
+        floor = np.sqrt(variances) / prior.value
         multiple = learning_rate * _shrunk_inverse(hessians, floor)
-        prior.see(scores, hessians)
+        slope = _shrunk_inverse_slope(hessians, floor, noise / prior.value)
+        prior.see(scores, hessians, variances)
         step = scores * multiple
-        by_hessians = learning_rate * scores * _shrunk_inverse_slope(hessians, floor) * believed * noise_of_hessians
+        by_hessians = learning_rate * scores * slope * believed * noise_of_hessians
         boosted.noise.append(noise * np.hypot(multiple, by_hessians / noise))
         boosted.weights.append(step)
         boosted.gains.append(_loss_decrease(scores, hessians, multiple, noise))
@@ -437,23 +452,23 @@ def _splitmix64(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return found ^ (found >> np.uint64(31))
 
 
-def _shrunk_inverse(hessians: Array, floor: float) -> Array:
+def _shrunk_inverse(hessians: Array, floor: Array | float) -> Array:
     """Inverse of the Hessian of each cell, shrunk towards zero.
 
     The factor is H²/(H² + floor²) for the Hessian H.
 
-    With floor = noise ÷ standard deviation of the weights, its product with the score is the posterior mean of the
-    Newton step, at known H.
+    With floor = standard deviation of the score ÷ that of the weights, its product with the score is the posterior mean
+    of the Newton step, at known H.
     """
     known = np.maximum(hessians, 0.0)
-    found: Array = known / (np.square(known) + floor**2)
+    found: Array = known / (np.square(known) + np.square(floor))
     return found
 
 
-def _shrunk_inverse_slope(hessians: Array, floor: float) -> Array:
-    """Derivative of the shrunk inverse in the Hessian."""
-    known = np.maximum(hessians, 0.0)
-    found: Array = (hessians > 0) * (floor**2 - np.square(known)) / np.square(np.square(known) + floor**2)
+def _shrunk_inverse_slope(hessians: Array, floor: Array, by_noise: float) -> Array:
+    """Derivative of the shrunk inverse in the Hessian, in which ``floor``² grows linearly from ``by_noise``²."""
+    known = np.square(np.maximum(hessians, 0.0))
+    found: Array = (hessians > 0) * (by_noise**2 - known) / np.square(known + np.square(floor))
     return found
 
 

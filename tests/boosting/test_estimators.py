@@ -169,7 +169,7 @@ def test_a_search_multiplies_the_privacy_loss_as_configured(kind):
         )
     assert MODELS[kind](target_mu=None).scaled_privacy(0.5)["target_mu"] == 0.5
     assert MODELS[kind]().under("replace_one") == {"neighboring": "replace_one"}
-    assert MODELS[kind]().expecting(100.0) == {}
+    assert MODELS[kind]().expecting(100.0) == {"expected_samples": 100.0}
 
 
 @pytest.mark.parametrize(
