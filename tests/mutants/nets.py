@@ -309,13 +309,6 @@ MUTANTS = {
         new="    def infer(",
         tests=("nets/estimators/test_skorch_nets.py::test_skorchs_own_steps_train_nothing",),
     ),
-    "one of two models is paid for": Mutant(
-        mistake="The mean of a net and of boosting states the guarantee of the net alone.",
-        file="nets/estimators/ensembles.py",
-        old="        return compose(*(model.privacy_guarantee() for model in self._unfitted_models(mu * SHARE)))",
-        new="        return self._unfitted_models(mu * SHARE)[0].privacy_guarantee()",
-        tests=("nets/estimators/test_ensembles.py::test_both_models_are_paid_for_and_the_target_is_met",),
-    ),
     "each record of a person is drawn": Mutant(
         mistake="With groups records are drawn each by itself: a person with many moves a sum by many clipping norms.",
         file="nets/stacked_training.py",
