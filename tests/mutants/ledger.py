@@ -38,7 +38,7 @@ MUTANTS = {
         file="ledger/privacy_ledger.py",
         old="        with ledger_file.locked(self._file):\n            found = self._pages()\n",
         new="        found = self._pages()\n        with ledger_file.locked(self._file):\n",
-        tests=(PAGES,),
+        tests=(f"{PAGES}::test_what_others_enter_while_a_ledger_waits_for_the_lock_counts",),
     ),
     "folds composed in parallel": Mutant(
         mistake="Fits on folds, which share records, are counted as the worst of them.",
