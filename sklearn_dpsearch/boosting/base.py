@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import joblib
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import loguniform
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
@@ -30,13 +30,22 @@ from ..data.partitions import is_partitioned
 from ..data.persons import persons_in
 from ..data.records import Declared, check_same_number, number_of_records, read_features
 from ..ledger.fits import enter_fit
-from ..preprocessing import ColumnShape
+from ..preprocessing import ColumnShape, Schema
+from ..preprocessing.columns import Column
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
 from ..privacy._types import Neighboring
 from ..privacy.mechanisms.array_sampling import RandomBytes
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.content import Release, up
+from .directions import (
+    RELEASES,
+    Terms,
+    directions_of,
+    monotone_terms,
+    start_along_index,
+    without_interactions,
+)
 from .effect_curves import Round, effect_curve
 from .features import BLOCK, MAX_BINS, Feature
 from .losses import Array, Loss, SoftmaxLoss
@@ -98,6 +107,10 @@ class GradientBoosting(TableModel):
     expected_samples : float, optional
         Number of records that is expected where theirs is secret, as in a random subset. None: theirs, which is public
         unless ``neighboring="add_remove"``. It makes the start less noisy.
+    monotonic_cst : dict or array-like, optional
+        1 where the target, or the chance of the second of two classes, rises with a column, -1 where it falls, 0 where
+        it may do both: by the column's name, or for each column of the schema. Public knowledge, as are directions in
+        the schema (``"direction": "increasing"``). Predictions keep them, and the start rises along them.
     init : fitted estimator, optional
         Model whose predictions boosting starts from: one that saw no private record, or an earlier release, whose cost
         comes on top. It is asked for each record's own columns, at no cost, and is part of the released model. In a
@@ -134,6 +147,7 @@ class GradientBoosting(TableModel):
         "max_bins": [Interval(numbers.Integral, 2, None, closed="left")],
         "parts": [Interval(numbers.Integral, 2, None, closed="left"), StrOptions({RULE})],
         "max_features_per_cell": [Interval(numbers.Integral, 1, None, closed="left")],
+        "monotonic_cst": [dict, "array-like", None],
         "expected_samples": [Interval(numbers.Real, 0, None, closed="neither"), None],
     }
     max_iter: int | ByRule = "rule"
@@ -143,6 +157,7 @@ class GradientBoosting(TableModel):
     parts: int | ByRule = "rule"
     max_features_per_cell: int = 4
     expected_samples: float | None = None
+    monotonic_cst: Mapping[str, int] | ArrayLike | None = None
     init: Any = None
 
     # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
@@ -170,8 +185,14 @@ class GradientBoosting(TableModel):
             f"{name}: the schema was not taken from the records, and the types of its columns are public.",
             f"{name}: SciPy's quantiles of the normal distribution have an error below 2^-46.",
             *self._assumptions_of_init(),
+            *self._assumptions_of_directions(),
             *(seeded if self.noise_seed is not None else ()),
         )
+
+    def _assumptions_of_directions(self) -> tuple[str, ...]:
+        ways = [f"{name} {way}" for name, column in self._features().columns.items() for way in _way(column)]
+        stated = f"{type(self).__name__}: the directions of columns were not taken from the records: {', '.join(ways)}."
+        return (stated,) if ways else ()
 
     def _assumptions_of_init(self) -> tuple[str, ...]:
         if self.init is None:
@@ -231,6 +252,11 @@ class GradientBoosting(TableModel):
         self._features()
         if self.init is not None:
             check_init(self.init, self._method, type(self).__name__, self.neighboring)
+            if self._coded_columns().directed:
+                raise ValueError(
+                    f"Found init and directions of columns (monotonic_cst, or in the schema) of {type(self).__name__}; "
+                    "predictions of init may have others. Leave one of them out."
+                )
         rounds = self._pace.most if self.max_iter == RULE else int(self.max_iter)
         self._noise_scale(SoftmaxLoss(2), self._n_releases(rounds))  # no loss needs more
         for name, stated in facts.items():
@@ -239,6 +265,12 @@ class GradientBoosting(TableModel):
                     f"Found {name}={getattr(self, name)!r} and target={self.target!r}, for which the schema states "
                     f"{stated!r}. Leave one of them out."
                 )
+
+    def _features(self) -> Schema:
+        schema, stated = super()._features(), self.monotonic_cst
+        if stated is None:
+            return schema
+        return schema.directed(directions_of(stated, list(schema)))
 
     def _declared(self, name: str) -> Any:
         return self.public_facts.get(name, getattr(self, name))
@@ -314,26 +346,34 @@ class GradientBoosting(TableModel):
         squared = squared_distance(loss, self.neighboring, of_persons)
         release, noise = NoisySums(loss, scale, random_bytes, squared).release, scale / UNIT
         start = release_start(records, release, noise, self._public_number(records))
-        line = None
+        line, index = None, Terms([], [], [])
+        coded, first = self._coded_columns(), start.outputs
         if self.init is not None:
             line = PublicLine(start.outputs)
             start = line.start(records, release, noise, start.n_records)
+            first = start.outputs
+        elif coded.directed:
+            start, index = start_along_index(records, start, release, noise, len(coded.features), public)
         information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records  # both are released
         rounds = self._n_rounds(information, size)
-        features = self._coded_columns().features
-        draws = PartitionDraws(features, rounds, self._groups(information, len(features)), public)
+        draws = PartitionDraws(coded.features, rounds, self._groups(information, len(coded.features)), public)
         scale = self._noise_scale(loss, self._n_releases(rounds), of_persons)
         boosted = boost(
             records, start, draws, NoisySums(loss, scale, random_bytes, squared).release,
             learning_rate=self._step(rounds), noise=scale / UNIT, prior_factor=float(self.prior_factor), line=line,
+            rule=partial(without_interactions, coded.features) if coded.directed else None,
         )  # fmt: skip
         if line is not None:
             self.init_weights_ = (line.constant, line.way)
-        partitions = [WHOLE, *draws.drawn]
-        self.feature_importances_ = _importances(partitions, boosted.gains, features)
+        self.feature_importances_ = _importances([WHOLE, *draws.drawn], boosted.gains, coded.features)
         self.n_iter_ = rounds
-        self.partitions_: list[Any] = [tuple(one) for one in partitions]
-        self.weights_, self.weight_noise_ = boosted.weights, boosted.noise
+        terms = Terms(draws.drawn, boosted.weights[1:], boosted.noise)
+        if coded.directed:
+            terms, constant = monotone_terms(coded.features, draws.drawn, boosted)
+            first = first + constant
+        self.partitions_: list[Any] = [tuple(one) for one in (WHOLE, *index.partitions, *terms.partitions)]
+        self.weights_ = [first, *index.weights, *terms.weights]
+        self.weight_noise_ = [*index.noise, *terms.noise]
 
     def _records(self, X: Any, y: Any, groups: Any = None) -> TrainingRecords:
         """Read a table and its targets as records for boosting."""
@@ -375,6 +415,8 @@ class GradientBoosting(TableModel):
         Beside them are starts with a share of 1/START of μ² each.
         """
         starts, steps = (1, 0) if self.init is None else (2 + len(WAYS), rounds // EVERY)
+        if self._coded_columns().directed:
+            starts += RELEASES
         return Fraction((rounds + steps) * capacity.START, capacity.START - starts)
 
     def _n_rounds(self, information: float, size: float) -> int:
@@ -404,7 +446,13 @@ class GradientBoosting(TableModel):
         Shape (n_outputs, n_samples).
         """
         check_is_fitted(self, "weights_")
-        codes = self._coded_columns().codes(X)
+        coded = self._coded_columns()
+        if coded.directed:
+            raise ValueError(
+                f"Found directions of columns of {type(self).__name__}, which only the whole model keeps: it has no "
+                "predictions after each round. Use predict, or leave the directions out."
+            )
+        codes = coded.codes(X)
         partitions = [Partition(*one) for one in self.partitions_]
         staged = staged_outputs(partitions, self.weights_, codes, self._init_outputs(X, codes.shape[1]))
         next(staged)  # the start alone is no round
@@ -494,6 +542,11 @@ class GradientBoosting(TableModel):
 def calibrated_mu(epsilon: float, delta: float) -> float:
     """The largest μ found with which μ-GDP is (ε, δ)-private."""
     return calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta)
+
+
+def _way(column: Column) -> Sequence[str]:
+    """Direction of a column in a word, if it has one."""
+    return [{-1: "falling", 1: "rising"}[column.direction]] if column.direction else []
 
 
 def _importances(partitions: Sequence[Partition], gains: Sequence[float], features: Sequence[Feature]) -> Array:

@@ -41,6 +41,8 @@ LANES = 4
 
 #: Sums ↦ noisy sums of scores and of Hessians, each of shape (n_outputs, n_cells).
 SumRelease: TypeAlias = Callable[[NDArray[np.int64]], tuple[Array, Array]]
+#: Cells of a round and their weights ↦ weights as they are taken.
+StepRule: TypeAlias = Callable[[Partition, Array], Array]
 
 
 @dataclass
@@ -134,12 +136,14 @@ class Boosted(NamedTuple):
     All follow from noisy sums alone.
 
     ``weights`` has an array of shape (n_outputs, n_cells) for each partition, ``gains`` a number. ``noise`` has the
-    standard deviation of the noise in each weight, to first order, of rounds alone: without the start.
+    standard deviation of the noise in each weight, to first order, and ``hessians`` the sums of each cell as they are
+    known: both of rounds alone, without the start.
     """
 
     weights: list[Array]
     gains: list[float]
     noise: list[Array]
+    hessians: list[Array]
 
 
 class RecordSums(Protocol):
@@ -402,6 +406,7 @@ def boost(
     noise: float,
     prior_factor: float,
     line: PublicLine | None = None,
+    rule: StepRule | None = None,
 ) -> Boosted:
     """Boost after the start by noisy sums of each round's cells.
 
@@ -419,9 +424,11 @@ def boost(
         Multiple of the measured size of weights that is expected.
     line : PublicLine, optional
         Followed once in EVERY rounds, by a release more.
+    rule : callable, optional
+        Changes the weights of each round before they are taken.
     """
     step, noise_of_hessians = start.outputs, noise * HESSIAN_NOISE * records.loss.hessian_unit
-    boosted, prior = Boosted([start.outputs], [0.0], []), PriorScale(prior_factor, records.loss.least_scale)
+    boosted, prior = Boosted([start.outputs], [0.0], [], []), PriorScale(prior_factor, records.loss.least_scale)
     known = KnownHessians(start.total, start.variance, noise_of_hessians)
     for partition in draws:
         scores, hessians = release(records.sums(step, partition))
@@ -431,9 +438,10 @@ def boost(
         multiple = learning_rate * _shrunk_inverse(hessians, floor)
         slope = _shrunk_inverse_slope(hessians, floor, noise / prior.value)
         prior.see(scores, hessians, variances)
-        step = scores * multiple
+        step = scores * multiple if rule is None else rule(partition, scores * multiple)
         by_hessians = learning_rate * scores * slope * believed * noise_of_hessians
         boosted.noise.append(noise * np.hypot(multiple, by_hessians / noise))
+        boosted.hessians.append(hessians)
         boosted.weights.append(step)
         boosted.gains.append(_loss_decrease(scores, hessians, multiple, noise))
         draws.see(boosted.gains[-1])
