@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TypeVar
 
+from joblib import effective_n_jobs
+
 Found = TypeVar("Found")
 
 #: Variable of the environment, which processes that a candidate starts have too.
@@ -107,3 +109,23 @@ def rehearsing() -> contextlib.AbstractContextManager[None]:
 def steps_now(planned: int) -> int:
     """Number of steps of a training: fewer than planned in a rehearsal."""
     return min(planned, STEPS) if _REHEARSING.get() else planned
+
+
+#: Threads that a run beside others may have.
+_MOST_THREADS: ContextVar[int | None] = ContextVar("most_threads", default=None)
+
+
+@contextlib.contextmanager
+def at_most_threads(number: int) -> Iterator[None]:
+    """Let models that share their records among threads have no more of them, while the block lasts."""
+    before = _MOST_THREADS.set(number)
+    try:
+        yield
+    finally:
+        _MOST_THREADS.reset(before)
+
+
+def threads_now(n_jobs: int | None) -> int:
+    """Number of threads of a model by its ``n_jobs``: fewer in a run that has others beside it."""
+    number, most = int(effective_n_jobs(n_jobs)), _MOST_THREADS.get()
+    return number if most is None else min(number, most)

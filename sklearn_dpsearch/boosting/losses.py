@@ -35,6 +35,18 @@ def exp_of_minus(values: Array) -> Array:
     return found
 
 
+#: Outputs of both signs at the places of that table.
+PLACES = np.arange(-LONGEST * GRID, LONGEST * GRID + 1) / GRID
+
+
+def nearest_places(outputs: Array) -> NDArray[np.intp]:
+    """Number of the nearest of ``PLACES`` to each output."""
+    found = outputs * GRID
+    np.clip(np.rint(found, out=found), -LONGEST * GRID, LONGEST * GRID, out=found)
+    found += LONGEST * GRID
+    return found.astype(np.intp)
+
+
 def _sum_of_rows(rows: Array) -> Array:
     """Sum over the first axis, row by row.
 
@@ -66,6 +78,8 @@ class Loss(ABC):
     squared_hessians: Fraction
     #: Whether all records have the same Hessians at all outputs.
     constant_hessians: bool = False
+    #: Both targets, if all that a record adds follows from its own and the nearest of ``PLACES`` to its one output.
+    labels: tuple[int, int] | None = None
 
     @abstractmethod
     def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
@@ -97,6 +111,7 @@ class BinaryLoss(Loss):
 
     hessian_unit = 0.5
     squared_hessians = Fraction(1, 4)
+    labels = (-1, 1)
 
     def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
         odds = exp_of_minus(np.abs(outputs))

@@ -69,9 +69,23 @@ MUTANTS = {
     "a record in two cells": Mutant(
         mistake="Each record is also counted in the first cell of a round.",
         file="boosting/noise.py",
-        old="[np.bincount(places, row, n_cells) for row in values]",
-        new="[np.bincount(places, row, n_cells) + np.bincount(0 * places, row, n_cells) for row in values]",
+        old="            np.add.at(part, places[rows], row[rows])",
+        new="            np.add.at(part, places[rows], row[rows])\n            part[0] += row[rows].sum()",
         tests=("boosting/test_rounds.py::test_a_record_moves_no_released_sum_by_more_than_is_paid_for",),
+    ),
+    "sums that run over": Mutant(
+        mistake="More records are summed in one number than keep the sum of Hessians out of that of scores.",
+        file="boosting/noise.py",
+        old="BITS, PART = 30, 2**12 - 1",
+        new="BITS, PART = 30, 2**13",
+        tests=("boosting/test_noise.py::test_sums_in_one_number_are_exact_where_every_record_adds_the_most",),
+    ),
+    "threads that share too little": Mutant(
+        mistake="Each thread leaves out its first block of records.",
+        file="boosting/rounds.py",
+        old="itertools.islice(self._blocks(n_cells), first, None, step)",
+        new="itertools.islice(self._blocks(n_cells), first + (step > 1), None, step)",
+        tests=("boosting/test_estimators.py::test_weights_are_the_same_bits_for_any_number_of_threads",),
     ),
     "scores of the exponential loss": Mutant(
         mistake="Scores of misjudged records are larger than those of the others, without a bound.",
@@ -161,8 +175,8 @@ MUTANTS = {
     "a person's records one by one": Mutant(
         mistake="Each record is bounded, and a person adds all of them.",
         file="boosting/rounds.py",
-        old="            added = clip_persons(added, cells, n_cells, persons, self.loss)\n",
-        new="            clip_persons(added, cells, n_cells, persons, self.loss)\n",
+        old="return cell_sums(clipped, cells, n_cells)",
+        new="return cell_sums(unpacked(added), cells, n_cells)",
         tests=("boosting/test_persons.py::test_a_person_moves_no_released_sum_by_more_than_is_paid_for",),
     ),
     "a person's cells apart": Mutant(
