@@ -34,7 +34,7 @@ from .noise import (
 from .random_cells import WHOLE, CellNumbers, Partition, PartitionDraws
 
 #: Records in the processor's cache at once.
-BLOCK = 8 * PART
+BLOCK = 16 * PART
 #: Rounds in which the size of the weights is measured, the size that is expected until then, and its bounds.
 MEASURED, FIRST_SCALE, LEAST_SCALE, MOST_SCALE = 30, 0.25, 0.1, 0.6
 #: Change of the sum of all Hessians from round to round that is expected, and the smallest share that is left of it.
