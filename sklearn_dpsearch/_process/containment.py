@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TypeVar
 
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 
 Found = TypeVar("Found")
 
@@ -126,6 +126,5 @@ def at_most_threads(number: int) -> Iterator[None]:
 
 
 def threads_now(n_jobs: int | None) -> int:
-    """Number of threads of a model by its ``n_jobs``: fewer in a run that has others beside it."""
-    number, most = int(effective_n_jobs(n_jobs)), _MOST_THREADS.get()
-    return number if most is None else min(number, most)
+    """Number of threads of a model by its ``n_jobs``: one a processor at most, and fewer in a run beside others."""
+    return int(min(effective_n_jobs(n_jobs), _MOST_THREADS.get() or cpu_count()))

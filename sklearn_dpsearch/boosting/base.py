@@ -99,9 +99,9 @@ class GradientBoosting(TableModel):
         comes on top. It is asked for each record's own columns, at no cost, and is part of the released model. In a
         search: ``sklearn.frozen.FrozenEstimator(model)``. Shapes and importances are without it.
     n_jobs : int, default=None
-        Threads that share the records in a fit and in predictions; None: one, unless joblib is configured otherwise;
-        -1: one for each processor. The model is the same, to the last bit, for any number. Candidates that a search
-        runs side by side have at most the processors that are left to each.
+        Threads that share the records in a fit and in predictions, at most one for each processor, which -1 stands for.
+        None: one, unless joblib is configured otherwise. The model is the same, to the last bit, for any number. Side
+        by side, candidates of a search share the processors; partitions have the threads of Dask.
 
     Attributes
     ----------

@@ -209,6 +209,7 @@ def test_weights_are_the_same_bits_for_any_number_of_threads(kind, changed, monk
     monkeypatch.setattr(rounds, "BLOCK", 97)
     monkeypatch.setattr(rounds, "PERSONS", 97)
     monkeypatch.setattr(base, "BLOCK", 97)
+    monkeypatch.setattr(base, "threads_now", lambda n_jobs: n_jobs or 1)  # more than a processor each
     given = {"init": STARTS[kind]} if "init" in changed else {}
     groups = np.arange(len(TABLE)) // 3 if "groups" in changed else None
     found = [
