@@ -204,12 +204,13 @@ def packed_sums(packed: PackedRecords, cells: NDArray[np.integer[Any]], n_cells:
     """
     if n_cells > PART:
         return cell_sums(unpacked(packed).astype(np.float64), cells, n_cells).astype(np.int64)
-    places = cells.astype(np.intp)
-    parts = np.zeros((len(packed), -(-len(cells) // PART), n_cells), np.int64)
+    n_full = len(cells) // PART  # full parts, each of which is summed in places of its own
+    places, parts = cells.astype(np.intp), np.zeros((len(packed), n_full + 1, n_cells), np.int64)
+    full = places[: n_full * PART].reshape(n_full, PART)
+    full += n_cells * np.arange(n_full)[:, np.newaxis]
+    places[n_full * PART :] += n_full * n_cells
     for sums, row in zip(parts, packed):
-        for place, part in enumerate(sums):
-            rows = slice(place * PART, (place + 1) * PART)
-            np.add.at(part, places[rows], row[rows])
+        np.add.at(sums.reshape(-1), places, row)
     found: NDArray[np.int64] = unpacked(parts).sum(axis=1)
     return found
 

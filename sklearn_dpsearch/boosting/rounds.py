@@ -20,7 +20,6 @@ from .features import Codes
 from .losses import Array, Derivatives, Loss
 from .noise import (
     HESSIAN_NOISE,
-    PART,
     UNIT,
     PackedRecords,
     cell_sums,
@@ -33,8 +32,8 @@ from .noise import (
 )
 from .random_cells import WHOLE, CellNumbers, Partition, PartitionDraws
 
-#: Records in the processor's cache at once.
-BLOCK = 16 * PART
+#: Records that a thread passes over at once: some MB, and few enough calls that threads seldom wait for each other.
+BLOCK = 2**17
 #: Rounds in which the size of the weights is measured, the size that is expected until then, and its bounds.
 MEASURED, FIRST_SCALE, LEAST_SCALE, MOST_SCALE = 30, 0.25, 0.1, 0.6
 #: Change of the sum of all Hessians from round to round that is expected, and the smallest share that is left of it.
@@ -333,7 +332,8 @@ class TrainingRecords:
             yield from self._persons.blocks(n_cells)
         else:
             number = self._codes.shape[1]
-            length = min(BLOCK, PART * -(-number // (PART * self._n_threads)))
+            n_blocks = self._n_threads * -(-number // (self._n_threads * BLOCK))
+            length = -(-number // max(n_blocks, 1))
             for start in range(0, number, length or 1):
                 yield slice(start, start + length), None
 

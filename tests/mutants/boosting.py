@@ -69,8 +69,8 @@ MUTANTS = {
     "a record in two cells": Mutant(
         mistake="Each record is also counted in the first cell of a round.",
         file="boosting/noise.py",
-        old="            np.add.at(part, places[rows], row[rows])",
-        new="            np.add.at(part, places[rows], row[rows])\n            part[0] += row[rows].sum()",
+        old="        np.add.at(sums.reshape(-1), places, row)",
+        new="        np.add.at(sums.reshape(-1), places, row)\n        sums[0, 0] += row.sum()",
         tests=("boosting/test_rounds.py::test_a_record_moves_no_released_sum_by_more_than_is_paid_for",),
     ),
     "sums that run over": Mutant(
