@@ -32,7 +32,7 @@ from .noise import (
 )
 from .random_cells import WHOLE, CellNumbers, Partition, PartitionDraws
 
-#: Records that a thread passes over at once: some MB, and few enough calls that threads seldom wait for each other.
+#: Outputs that a thread passes over at once: some MB, and few enough calls that threads seldom wait for each other.
 BLOCK = 2**17
 #: Rounds in which the size of the weights is measured, the size that is expected until then, and its bounds.
 MEASURED, FIRST_SCALE, LEAST_SCALE, MOST_SCALE = 30, 0.25, 0.1, 0.6
@@ -332,7 +332,7 @@ class TrainingRecords:
             yield from self._persons.blocks(n_cells)
         else:
             number = self._codes.shape[1]
-            n_blocks = self._n_threads * -(-number // (self._n_threads * BLOCK))
+            n_blocks = self._n_threads * -(-number * self.loss.n_outputs // (self._n_threads * BLOCK))
             length = -(-number // max(n_blocks, 1))
             for start in range(0, number, length or 1):
                 yield slice(start, start + length), None
