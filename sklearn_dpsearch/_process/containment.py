@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from joblib import cpu_count, effective_n_jobs
 
@@ -48,9 +48,9 @@ def without_warnings() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def flagged(flag: ContextVar[bool]) -> Iterator[None]:
+def flagged(flag: ContextVar[Any], value: Any = True) -> Iterator[None]:
     """Set a flag of this thread, or task, while the block lasts."""
-    before = flag.set(True)
+    before = flag.set(value)
     try:
         yield
     finally:
@@ -115,14 +115,9 @@ def steps_now(planned: int) -> int:
 _MOST_THREADS: ContextVar[int | None] = ContextVar("most_threads", default=None)
 
 
-@contextlib.contextmanager
-def at_most_threads(number: int) -> Iterator[None]:
+def at_most_threads(number: int) -> contextlib.AbstractContextManager[None]:
     """Let models that share their records among threads have no more of them, while the block lasts."""
-    before = _MOST_THREADS.set(number)
-    try:
-        yield
-    finally:
-        _MOST_THREADS.reset(before)
+    return flagged(_MOST_THREADS, number)
 
 
 def threads_now(n_jobs: int | None) -> int:
