@@ -7,7 +7,6 @@ import numbers
 import secrets
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -22,7 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
-from .._process import in_fixed_words, steps_now
+from .._process import in_fixed_words, steps_now, threads_now
 from ..boosting import capacity
 from ..data.columns import names_of
 from ..data.labels import check_kind, label_kind, targets_in
@@ -67,7 +66,7 @@ from .rounds import (
 from .table_model import STATED_DELTA, Seed, TableModel
 
 #: Arguments without effect on the noisy sums, or that the public generator shows.
-NOT_IN_SUMS = ("random_state", "noise_seed", "class_weight")
+NOT_IN_SUMS = ("random_state", "noise_seed", "class_weight", "n_jobs")
 #: Capacity that follows from the start, or a number.
 ByRule: TypeAlias = Literal["rule"]
 RULE = "rule"
@@ -115,6 +114,10 @@ class GradientBoosting(TableModel):
         Model whose predictions boosting starts from: one that saw no private record, or an earlier release, whose cost
         comes on top. It is asked for each record's own columns, at no cost, and is part of the released model. In a
         search: ``sklearn.frozen.FrozenEstimator(model)``. Shapes and importances are without it.
+    n_jobs : int, default=None
+        Threads that share the records in a fit and in predictions, at most one for each processor, which -1 stands for.
+        None: one, unless joblib is configured otherwise. The model is the same, to the last bit, for any number. Side
+        by side, candidates of a search share the processors; partitions have the threads of Dask.
 
     Attributes
     ----------
@@ -149,6 +152,7 @@ class GradientBoosting(TableModel):
         "max_features_per_cell": [Interval(numbers.Integral, 1, None, closed="left")],
         "monotonic_cst": [dict, "array-like", None],
         "expected_samples": [Interval(numbers.Real, 0, None, closed="neither"), None],
+        "n_jobs": [None, *(Interval(numbers.Integral, *ends, closed="neither") for ends in ((0, None), (None, 0)))],
     }
     max_iter: int | ByRule = "rule"
     learning_rate: float | ByRule = "rule"
@@ -159,6 +163,7 @@ class GradientBoosting(TableModel):
     expected_samples: float | None = None
     monotonic_cst: Mapping[str, int] | ArrayLike | None = None
     init: Any = None
+    n_jobs: int | None = None
 
     # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
 
@@ -307,7 +312,7 @@ class GradientBoosting(TableModel):
         with (
             partitioned_records(self, X, y, groups, newlines_in_values)
             if is_partitioned(X)
-            else nullcontext(self._records(X, y, groups)) as records
+            else self._records(X, y, groups) as records
         ):
             if self.target_delta is not None and self.neighboring != "add_remove":  # else their number is private
                 check_size_of_delta("target_delta", float(self.target_delta), records.n_units)
@@ -386,7 +391,7 @@ class GradientBoosting(TableModel):
         loss, targets, blank = self._loss_and_targets(y)
         codes = self._coded_columns().codes(X)
         initial = None if self.init is None else self._init_outputs(X, codes.shape[1], fitting=True)
-        return TrainingRecords(codes, targets, loss, persons, initial, blank)
+        return TrainingRecords(codes, targets, loss, persons, initial, blank, threads_now(self.n_jobs))
 
     def _public_number(self, records: RecordSums) -> float | None:
         """Number of records as far as it is public; persons have any number of them."""
@@ -464,10 +469,14 @@ class GradientBoosting(TableModel):
         codes = self._coded_columns().codes(X)
         partitions = [Partition(*one) for one in self.partitions_]
         outputs = self._init_outputs(X, codes.shape[1])
-        for start in range(0, codes.shape[1], BLOCK):
-            rows = slice(start, start + BLOCK)
+
+        def predict_block(rows: slice) -> None:
             for _ in staged_outputs(partitions, self.weights_, codes[:, rows], outputs[:, rows]):
                 pass  # changed in place
+
+        blocks = (slice(start, start + BLOCK) for start in range(0, codes.shape[1], BLOCK))
+        in_threads = joblib.Parallel(n_jobs=threads_now(self.n_jobs), require="sharedmem")
+        in_threads(joblib.delayed(predict_block)(rows) for rows in blocks)
         return outputs
 
     def _init_outputs(self, X: Any, n_samples: int, *, fitting: bool = False) -> Array:

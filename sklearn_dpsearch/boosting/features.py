@@ -25,6 +25,8 @@ MAX_BINS = 128
 BLOCK = 2**14
 #: Codes of the index of all directed columns.
 INDEX_SIZE = 256
+#: Equal parts of the edges' range, for each edge, and most edges in one of them, with which bins are looked up.
+PARTS, MOST_EDGES = 8, 3
 #: Places within a bin at which a curve is computed: its edge, and just below the next one.
 WITHIN = np.array([0.0, 1.0 - 1e-9])
 
@@ -93,6 +95,7 @@ class CodedColumns:
         columns = schema.columns.values()
         scales = [_bin_edges(column, max_bins) if isinstance(column, Range) else [np.empty(0)] for column in columns]
         self.edges = [np.unique(np.concatenate(found)) for found in scales]
+        self._bins = [BinLookup(edges) for edges in self.edges]
         self.features = tuple(
             feature
             for place, (column, found) in enumerate(zip(columns, scales))
@@ -148,9 +151,9 @@ class CodedColumns:
         return index
 
     def _code_columns(self, values: Sequence[NDArray[Any]]) -> Iterator[NDArray[np.intp]]:
-        for column, edges, given in zip(self._schema.columns.values(), self.edges, values):
+        for column, bins, given in zip(self._schema.columns.values(), self._bins, values):
             if isinstance(column, Range):
-                yield from _codes_of_range(column, edges, given)
+                yield from _codes_of_range(column, bins, given)
             elif isinstance(column, OneHot):
                 yield column.places(given)
 
@@ -188,11 +191,52 @@ def _bin_edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
     return [np.unique(np.floor(edges) + 0.5) for edges in found] if whole else found
 
 
-def _codes_of_range(column: Range, edges: NDArray[np.float64], given: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
+class BinLookup:
+    """Bins of numbers, as ``np.searchsorted(edges, numbers, side="right")`` finds them, many times as fast.
+
+    The range of the edges has equal parts, and a number is compared with the edges in its own part alone. The part of a
+    number never falls as the number grows, so that no rounding matters.
+
+    Parameters
+    ----------
+    edges : ndarray
+        In order.
+    """
+
+    def __init__(self, edges: NDArray[np.float64]) -> None:
+        self.edges, self._ends = edges, np.append(edges, np.nan)  # no number is beyond the last one
+        self._scale, self._most = 0.0, len(edges)
+        if len(edges) > MOST_EDGES:
+            with np.errstate(over="ignore", divide="ignore"):
+                self._scale = PARTS * len(edges) / (edges[-1] - edges[0])
+        if 0.0 < self._scale < np.inf:
+            parts = self._part(edges)
+            self._first = np.searchsorted(parts, np.arange(PARTS * len(edges) + 1))
+            self._most = int(np.bincount(parts).max())
+
+    def bins(self, numbers: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Bin of each number, none of which is missing."""
+        if self._most > MOST_EDGES:
+            return np.searchsorted(self.edges, numbers, side="right")
+        found: NDArray[np.intp] = np.zeros(numbers.shape, np.intp)
+        if self._scale:
+            found = self._first.take(self._part(numbers))
+        for _ in range(self._most):
+            found += self._ends.take(found) <= numbers
+        return found
+
+    def _part(self, numbers: NDArray[np.float64]) -> NDArray[np.intp]:
+        with np.errstate(over="ignore"):
+            found: NDArray[np.float64] = (numbers - self.edges[0]) * self._scale
+        return np.clip(found, 0, PARTS * len(self.edges), out=found).astype(np.intp)
+
+
+def _codes_of_range(column: Range, bins: BinLookup, given: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
     numbers = column.numbers(given)
     missing = np.isnan(numbers)
-    yield np.where(missing, len(edges) + 1, np.searchsorted(edges, numbers, side="right"))
-    inside = np.clip(np.where(missing, 0.0, numbers), *column.ends())
+    there = np.where(missing, 0.0, numbers)
+    yield np.where(missing, len(bins.edges) + 1, bins.bins(there))
+    inside = np.clip(there, *column.ends())
     for part in _parts(column):
         yield np.where(missing, part.size, part.place(inside))
 

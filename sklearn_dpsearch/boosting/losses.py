@@ -36,6 +36,18 @@ def exp_of_minus(values: Array) -> Array:
     return found
 
 
+#: Outputs of both signs at the places of that table.
+PLACES = np.arange(-LONGEST * GRID, LONGEST * GRID + 1) / GRID
+
+
+def nearest_places(outputs: Array) -> NDArray[np.intp]:
+    """Number of the nearest of ``PLACES`` to each output."""
+    found = outputs * GRID
+    np.clip(np.rint(found, out=found), -LONGEST * GRID, LONGEST * GRID, out=found)
+    found += LONGEST * GRID
+    return found.astype(np.intp)
+
+
 def _sum_of_rows(rows: Array) -> Array:
     """Sum over the first axis, row by row.
 
@@ -77,6 +89,8 @@ class Loss(ABC):
     spread: float = 1.0
     #: Smallest expected size of weights: where records tell nothing, steps stay as small.
     least_scale: float = 0.01
+    #: Both targets, if all that a record adds follows from its own and the nearest of ``PLACES`` to its one output.
+    labels: tuple[int, int] | None = None
 
     @abstractmethod
     def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
@@ -110,6 +124,7 @@ class BinaryLoss(Loss):
 
     hessian_unit = 0.5
     squared_hessians = Fraction(1, 4)
+    labels = (-1, 1)
 
     def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
         odds = exp_of_minus(np.abs(outputs))

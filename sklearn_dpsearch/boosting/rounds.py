@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextvars
+import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +18,22 @@ from sklearn.isotonic import isotonic_regression
 from ..data.persons import PersonCodes, number_of_persons
 from .features import Codes
 from .losses import Array, Derivatives, Loss
-from .noise import HESSIAN_NOISE, UNIT, bounded_records, cell_sums, column_squares, squared_distance, whole_numbers
+from .noise import (
+    HESSIAN_NOISE,
+    UNIT,
+    PackedRecords,
+    cell_sums,
+    column_squares,
+    packed_records,
+    packed_sums,
+    records_at,
+    squared_distance,
+    unpacked,
+)
 from .random_cells import WHOLE, CellNumbers, Partition, PartitionDraws
 
-#: Records in the processor's cache at once.
-BLOCK = 2**14
+#: Outputs that a thread passes over at once: some MB, and few enough calls that threads seldom wait for each other.
+BLOCK = 2**17
 #: Size of weights that is expected at first, rounds that follow it alone, and the largest size that is measured.
 FIRST_SCALE, UNMEASURED, MOST_SCALE = 0.25, 15, 0.6
 #: Rounds over which the size of weights is measured: those before fade.
@@ -179,6 +194,8 @@ class TrainingRecords:
         Outputs of a public model.
     blank : bool ndarray of shape (n_samples,), optional
         Records without a target, which add nothing; by default none.
+    n_threads : int
+        Threads that share the blocks of records, in a ``with`` block. Sums of whole numbers are the same for any.
 
     Attributes
     ----------
@@ -198,8 +215,10 @@ class TrainingRecords:
         persons: PersonCodes | None = None,
         initial: Array | None = None,
         blank: NDArray[np.bool_] | None = None,
+        n_threads: int = 1,
     ) -> None:
         self.loss, self.of_persons = loss, persons is not None
+        self._n_threads, self._pool = n_threads, None
         self._persons = None if persons is None else RecordsByPerson(persons)
         order = slice(None) if self._persons is None else self._persons.order
         self._codes, self._targets = codes[:, order], targets[order]
@@ -208,6 +227,18 @@ class TrainingRecords:
         self.n_units = codes.shape[1] if persons is None else number_of_persons(persons)
         self.outputs = np.zeros((loss.n_outputs, codes.shape[1]))
         self._cells = np.zeros(codes.shape[1], np.uint16)
+
+    _pool: ThreadPoolExecutor | None
+
+    def __enter__(self) -> Self:
+        if self._n_threads > 1:
+            self._pool = ThreadPoolExecutor(self._n_threads)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
 
     def fingerprint(self) -> NDArray[np.uint64]:
         """Hash of the records, whatever their order; persons' records count together.
@@ -237,18 +268,19 @@ class TrainingRecords:
         ndarray of shape (2 · n_outputs, n_cells)
             Sums of whole numbers.
         """
-        sums = np.zeros((2 * self.loss.n_outputs, partition.n_cells))
-        for rows, persons in self._blocks(partition.n_cells):
-            self.outputs[:, rows] += step[:, self._cells[rows]]
-            cells = partition.cells(self._codes[:, rows])
-            derivatives = self.loss.derivatives(self.outputs[:, rows], self._targets[rows])
-            sums += self._cell_sums(derivatives, rows, cells, partition.n_cells, persons)
+
+        def of_block(rows: slice, persons: Numbers | None) -> NDArray[np.int64]:
+            outputs, cells = self.outputs[:, rows], partition.cells(self._codes[:, rows])
+            outputs += steps_of(step, self._cells[rows])
+            added = records_at(outputs, self._targets[rows], self.loss)
             self._cells[rows] = cells
-        return sums.astype(np.int64)
+            return self._cell_sums(added, rows, cells, partition.n_cells, persons)
+
+        return self._sum_over_blocks(of_block, partition.n_cells)
 
     def advance(self, step: Array) -> None:
         """Take the last round's step; the next one is by one cell for all."""
-        self.outputs += step[:, self._cells]
+        self.outputs += steps_of(step, self._cells)
         self._cells[:] = 0
 
     def start_at(self, constant: Array, way: float) -> None:
@@ -273,35 +305,59 @@ class TrainingRecords:
         way : float, optional
             Share of the way at which the slope is taken; None: at the outputs.
         """
-        sums = np.zeros((2 * self.loss.n_outputs, 1))
-        for rows, persons in self._blocks(1):
+
+        def of_block(rows: slice, persons: Numbers | None) -> NDArray[np.int64]:
             outputs = self.outputs[:, rows] if way is None else outputs_on_line(constant, self._initial[:, rows], way)
             scores, hessians = self.loss.derivatives(outputs, self._targets[rows])
             slopes = Derivatives(scores * self._line_direction(constant, rows), hessians)
-            sums += self._cell_sums(slopes, rows, np.zeros(outputs.shape[1], np.uint8), 1, persons)
-        return sums.astype(np.int64)
+            added, cells = packed_records(slopes, self.loss), np.zeros(outputs.shape[1], np.uint8)
+            return self._cell_sums(added, rows, cells, 1, persons)
+
+        return self._sum_over_blocks(of_block, 1)
 
     def _line_direction(self, constant: Array, rows: slice) -> Array:
         """Direction of the line to a public model, between −1 and 1."""
         return (outputs_on_line(constant, self._initial[:, rows], 1.0) - constant) / FARTHEST
 
+    def _sum_over_blocks(
+        self, of_block: Callable[[slice, Numbers | None], NDArray[np.int64]], n_cells: int
+    ) -> NDArray[np.int64]:
+        """Sum of what is computed of each block, each thread taking its share of them."""
+        nothing = np.zeros((2 * self.loss.n_outputs, n_cells), np.int64)
+
+        def of_thread(first: int, step: int) -> NDArray[np.int64]:
+            blocks = itertools.islice(self._blocks(n_cells), first, None, step)
+            return functools.reduce(np.add, itertools.starmap(of_block, blocks), nothing)
+
+        if self._pool is None:
+            return of_thread(0, 1)
+        shares = [
+            self._pool.submit(contextvars.copy_context().run, of_thread, first, self._n_threads)
+            for first in range(self._n_threads)
+        ]
+        return functools.reduce(np.add, (share.result() for share in shares))
+
     def _blocks(self, n_cells: int) -> Iterator[tuple[slice, Numbers | None]]:
+        """Blocks of records, of equal length but for those of persons, and as many for each thread."""
         if self._persons is not None:
             yield from self._persons.blocks(n_cells)
         else:
-            for start in range(0, self._codes.shape[1], BLOCK):
-                yield slice(start, start + BLOCK), None
+            number = self._codes.shape[1]
+            n_blocks = self._n_threads * -(-number * self.loss.n_outputs // (self._n_threads * BLOCK))
+            length = -(-number // max(n_blocks, 1))
+            for start in range(0, number, length or 1):
+                yield slice(start, start + length), None
 
     def _cell_sums(
-        self, derivatives: Derivatives, rows: slice, cells: CellNumbers, n_cells: int, persons: Numbers | None
-    ) -> Array:
+        self, added: PackedRecords, rows: slice, cells: CellNumbers, n_cells: int, persons: Numbers | None
+    ) -> NDArray[np.int64]:
         """Sums over each cell of what records, or their persons, add."""
-        added = bounded_records(whole_numbers(derivatives, self.loss), self.loss)
         if self._blank is not None:
-            added[:, self._blank[rows]] = 0.0
-        if persons is not None:
-            added = clip_persons(added, cells, n_cells, persons, self.loss)
-        return cell_sums(added, cells, n_cells)
+            added[:, self._blank[rows]] = 0
+        if persons is None:
+            return packed_sums(added, cells, n_cells)
+        clipped = clip_persons(unpacked(added).astype(np.float64), cells, n_cells, persons, self.loss)
+        return cell_sums(clipped, cells, n_cells).astype(np.int64)
 
 
 class BoostingStart(NamedTuple):
@@ -499,8 +555,13 @@ def staged_outputs(
     Shape (n_outputs, n_samples).
     """
     for partition, step in zip(partitions, weights):
-        outputs += step[:, partition.cells(codes)]
+        outputs += steps_of(step, partition.cells(codes))
         yield outputs
+
+
+def steps_of(step: Array, cells: CellNumbers) -> Array:
+    """Step of each record, by its cell; shape (n_outputs, n_samples)."""
+    return step.take(cells, axis=1, mode="wrap")  # the fastest mode: all cells are there
 
 
 # --- sums over persons ------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -109,18 +111,27 @@ def test_each_record_is_in_one_cell_of_every_release(name):
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_weights_add_up_to_the_outputs_of_training(name, monkeypatch):
     loss, targets = LOSSES[name]
-    seen = []
-    derivatives = type(loss).derivatives
+    seen, true = [], rounds.records_at
     monkeypatch.setattr(
-        type(loss), "derivatives", lambda self, outputs, y: seen.append(outputs.copy()) or derivatives(self, outputs, y)
+        rounds, "records_at", lambda outputs, *given: seen.append(outputs.copy()) or true(outputs, *given)
     )
     _, _, boosted, partitions = recorded(loss, CODES, targets[:120])
     staged = [
         one.copy()
         for one in staged_outputs(partitions, boosted.weights, CODES, np.zeros((loss.n_outputs, CODES.shape[1])))
     ]
-    seen = [one for one in seen if one.shape[1] == 120]  # without those of one record, at the start alone
     np.testing.assert_allclose(seen[1:], staged[:-1], atol=1e-12)
+
+
+def test_each_thread_has_a_block_at_the_same_time(monkeypatch):
+    loss, targets = LOSSES["two classes"]
+    both, true = threading.Barrier(2, timeout=60), rounds.records_at
+    monkeypatch.setattr(rounds, "BLOCK", 60)
+    monkeypatch.setattr(rounds, "records_at", lambda *given: both.wait() < 2 and true(*given))
+    with TrainingRecords(CODES, targets[:120], loss, n_threads=2) as records:
+        found = records.sums(np.zeros((1, 1)), WHOLE)
+    monkeypatch.undo()
+    assert np.array_equal(found, TrainingRecords(CODES, targets[:120], loss).sums(np.zeros((1, 1)), WHOLE))
 
 
 @pytest.mark.slow

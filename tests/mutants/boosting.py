@@ -27,8 +27,8 @@ MUTANTS = {
     "a round more than is paid for": Mutant(
         mistake="The rounds are drawn once more than the noise was calibrated for.",
         file="boosting/base.py",
-        old="draws = PartitionDraws(features, rounds,",
-        new="draws = PartitionDraws(features, rounds + 1,",
+        old="draws = PartitionDraws(coded.features, rounds,",
+        new="draws = PartitionDraws(coded.features, rounds + 1,",
         tests=("boosting/test_estimators.py::test_the_guarantee_is_the_target_and_the_noise_reaches_it",),
     ),
     "noise of boosting used twice": Mutant(
@@ -41,9 +41,37 @@ MUTANTS = {
     "a record in two cells": Mutant(
         mistake="Each record is also counted in the first cell of a round.",
         file="boosting/noise.py",
-        old="[np.bincount(places, row, n_cells) for row in values]",
-        new="[np.bincount(places, row, n_cells) + np.bincount(0 * places, row, n_cells) for row in values]",
+        old="        np.add.at(sums.reshape(-1), places, row)",
+        new="        np.add.at(sums.reshape(-1), places, row)\n        sums[0, 0] += row.sum()",
         tests=("boosting/test_rounds.py::test_a_record_moves_no_released_sum_by_more_than_is_paid_for",),
+    ),
+    "a start by the records there are": Mutant(
+        mistake="In a random subset the start of boosting follows from the secret number of records.",
+        file="boosting/base.py",
+        old='if self.expected_samples is not None or self.neighboring == "add_remove" or records.of_persons:',
+        new='if self.neighboring == "add_remove" or records.of_persons:',
+        tests=("audit/test_replay.py::test_only_a_model_that_is_told_an_expected_number_does_not_count_its_records",),
+    ),
+    "a start along directions for free": Mutant(
+        mistake="The releases that find the size of the start along directions are not paid for.",
+        file="boosting/base.py",
+        old="            starts += RELEASES\n",
+        new="            pass\n",
+        tests=("boosting/test_directions.py::test_the_start_and_all_rounds_are_paid_for",),
+    ),
+    "sums that run over": Mutant(
+        mistake="More records are summed in one number than keep the sum of Hessians out of that of scores.",
+        file="boosting/noise.py",
+        old="BITS, PART = 30, 2**12 - 1",
+        new="BITS, PART = 30, 2**13",
+        tests=("boosting/test_noise.py::test_sums_in_one_number_are_exact_where_every_record_adds_the_most",),
+    ),
+    "threads that share too little": Mutant(
+        mistake="Each thread leaves out its first block of records.",
+        file="boosting/rounds.py",
+        old="itertools.islice(self._blocks(n_cells), first, None, step)",
+        new="itertools.islice(self._blocks(n_cells), first + (step > 1), None, step)",
+        tests=("boosting/test_estimators.py::test_weights_are_the_same_bits_for_any_number_of_threads",),
     ),
     "exponentials of the processor": Mutant(
         mistake="exp is computed for an array, where its last digit may depend on how many records come before.",
@@ -62,8 +90,8 @@ MUTANTS = {
     "a person's records one by one": Mutant(
         mistake="Each record is bounded, and a person adds all of them.",
         file="boosting/rounds.py",
-        old="            added = clip_persons(added, cells, n_cells, persons, self.loss)\n",
-        new="            clip_persons(added, cells, n_cells, persons, self.loss)\n",
+        old="return cell_sums(clipped, cells, n_cells)",
+        new="return cell_sums(unpacked(added), cells, n_cells)",
         tests=("boosting/test_persons.py::test_a_person_moves_no_released_sum_by_more_than_is_paid_for",),
     ),
     "a person's cells apart": Mutant(
