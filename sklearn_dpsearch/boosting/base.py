@@ -29,7 +29,7 @@ from ..data.partitions import is_partitioned
 from ..data.persons import persons_in
 from ..data.records import Declared, check_same_number, number_of_records, read_features
 from ..ledger.fits import enter_fit
-from ..preprocessing import ColumnShape, Schema
+from ..preprocessing import ColumnShape
 from ..preprocessing.columns import Column
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
@@ -271,11 +271,8 @@ class GradientBoosting(TableModel):
                     f"{stated!r}. Leave one of them out."
                 )
 
-    def _features(self) -> Schema:
-        schema, stated = super()._features(), self.monotonic_cst
-        if stated is None:
-            return schema
-        return schema.directed(directions_of(stated, list(schema)))
+    def _directions(self, columns: Sequence[str]) -> dict[str, int]:
+        return {} if self.monotonic_cst is None else directions_of(self.monotonic_cst, columns)
 
     def _declared(self, name: str) -> Any:
         return self.public_facts.get(name, getattr(self, name))

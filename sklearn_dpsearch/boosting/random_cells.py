@@ -38,6 +38,8 @@ class Partition(NamedTuple):
 
 #: Share of the rounds in which all features are drawn as often, and of later draws that follow the gains.
 EXPLORING, BY_GAINS = 0.2, 0.6
+#: Codes without an order from which on a column has many values, and the share of rounds in which one of those is alone.
+MANY_VALUES, ALONE = 25, 0.5
 #: One cell, for the start.
 WHOLE = Partition((), (), 1)
 
@@ -49,7 +51,8 @@ class PartitionDraws:
 
     The gains of a round follow from its noisy sums, so nothing else of the records is used. In the first rounds all
     features are drawn as often; later a share of the draws is in proportion to the root of the mean gain of the rounds
-    with a feature.
+    with a feature. Features of many values without an order are alone in half of all rounds: each value then shares
+    its group with few others.
 
     Parameters
     ----------
@@ -74,10 +77,13 @@ class PartitionDraws:
         self.drawn: list[Partition] = []
 
     def __iter__(self) -> Iterator[Partition]:
-        for wanted in self._widths:
+        many = np.array([feature.cuts is None and feature.size > MANY_VALUES for feature in self._features])
+        for drawn in self._widths:
+            alone = many.any() and self._random_state.random() < ALONE
+            wanted = 1 if alone else drawn
             width = min(wanted, len(self._features))
             turns = self._random_state.exponential(size=len(self._features)) / self._odds()  # the first ones are drawn
-            chosen = np.argsort(turns)[:width]
+            chosen = np.argsort(np.where(many, turns, np.inf) if alone else turns)[:width]
             self.drawn.append(
                 _random_partition(self._features, chosen.tolist(), self._groups[wanted], self._random_state)
             )

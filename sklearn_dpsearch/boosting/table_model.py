@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -141,7 +141,8 @@ class TableModel(BaseEstimator):
 
     def _features(self) -> Schema:
         schema = Schema.of(self.schema)
-        return schema if self.target is None else schema.without(self.target)
+        features = schema if self.target is None else schema.without(self.target)
+        return features.directed(self._directions(list(features)))
 
     def _coded_columns(self) -> CodedColumns:
         return CodedColumns(self._features(), int(getattr(self, "max_bins", MAX_BINS)))
@@ -158,6 +159,10 @@ class TableModel(BaseEstimator):
         if "target_mu" in given:
             return given["target_mu"]
         return self._calibrated_mu(given["target_epsilon"], given["target_delta"])
+
+    @abstractmethod
+    def _directions(self, columns: Sequence[str]) -> dict[str, int]:
+        """Directions of the target along columns, beside those of the schema: -1, 0 or 1 by name."""
 
     @abstractmethod
     def _calibrated_mu(self, epsilon: float, delta: float) -> float:

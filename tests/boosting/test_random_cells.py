@@ -102,3 +102,21 @@ def test_later_rounds_take_features_that_gained_more_often():
     np.testing.assert_allclose(counts, expected, atol=0.05)
     early = np.bincount([one.features[0] for one in draws.drawn[:first]], minlength=len(COLUMNS.features)) / first
     np.testing.assert_allclose(early, 1 / len(COLUMNS.features), atol=0.06)
+
+
+def test_columns_of_many_values_are_alone_in_half_of_all_rounds_more():
+    schema = Schema(
+        {
+            "shop": [f"shop {place}" for place in range(100)],
+            "town": {"buckets": 64},
+            **dict.fromkeys("abcd", (0.0, 1.0)),
+        }
+    )
+    features = CodedColumns(schema, 16).features
+    draws = PartitionDraws(features, 1000, {1: 20, 2: 6, 4: 2}, np.random.default_rng(0))
+    for _ in draws:
+        draws.see(0.0)
+    alone = [one.features[0] for one in draws.drawn if len(one.features) == 1]
+    share = np.bincount(alone, minlength=6) / 1000
+    assert share[:2] == pytest.approx([0.25 + 1 / 36, 0.25 + 1 / 36], abs=0.04)
+    assert share[2:] == pytest.approx([1 / 36] * 4, abs=0.02)
