@@ -28,7 +28,6 @@ def net(module=None, **given):
         (net, "epsilon", "target_epsilon"),
         (nets.DPLogisticRegression, "epsilon", "target_epsilon"),
         (nets.DPTabularClassifier, "epsilon", "target_epsilon"),
-        (nets.DPTabularEnsembleClassifier, "epsilon", "target_epsilon"),
         (DPGradientBoostingClassifier, "epsilon", "target_epsilon"),
         (DPGradientBoostingRegressor, "n_estimators", "max_iter"),
     ],

@@ -22,7 +22,7 @@ ALLOWED = {
     "preprocessing": {"_process", "data", "privacy"},
     "ledger": {"_process", "data", "privacy", "adapters"},
     "boosting": {"_process", "data", "privacy", "preprocessing", "scoring", "ledger"},
-    "nets": {"_process", "data", "privacy", "preprocessing", "boosting", "adapters", "ledger"},
+    "nets": {"_process", "data", "privacy", "preprocessing", "adapters", "ledger"},
     "search": {"_process", "data", "privacy", "adapters", "preprocessing", "scoring", "ledger"},
     "report": {"_process", "data", "privacy", "adapters", "preprocessing", "scoring", "ledger", "search"},
     "audit": {"_process", "data", "privacy", "adapters", "scoring", "nets", "ledger", "search"},

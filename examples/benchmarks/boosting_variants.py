@@ -3,7 +3,6 @@
     python examples/benchmarks/boosting_variants.py                                # a small table: seconds
     python examples/benchmarks/boosting_variants.py --data FOLDER --fits 5         # four tables: minutes
     python examples/benchmarks/boosting_variants.py --packaged --epsilon 0.3 --only pooled
-    python examples/benchmarks/boosting_variants.py --data FOLDER --fits 5 --nets  # starts from nets, and ensembles
 
 FOLDER holds the tables as ``tables.py`` describes them; --packaged takes those of the package pydataset. Every variant
 is a public function of the noisy sums, or has the same guarantee by the same proof. Fits of a seed have the same cells
@@ -31,7 +30,7 @@ from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBo
 from sklearn_dpsearch.boosting.features import Feature
 from sklearn_dpsearch.boosting.noise import HESSIAN_NOISE, cell_sums, squared_distance
 from sklearn_dpsearch.boosting.random_cells import WHOLE, Partition, PartitionDraws, _random_groups
-from sklearn_dpsearch.boosting.rounds import FIRST_SCALE, PriorScale
+from sklearn_dpsearch.boosting.rounds import PriorScale
 
 DELTA = 1e-5
 #: Capacity of all rows, whatever the rule of the package says.
@@ -162,20 +161,17 @@ class Noise:
         return np.tensordot(row[: len(seen)], np.array(seen), axes=1)
 
 
-def trained(
-    problem: Problem, seed: int, variant: Variant, *, share: float = 1.0, start: tuple[Any, Any] | None = None
-) -> np.ndarray:
-    """Outputs for the test records, of boosting with a share of μ², from the outputs ``start`` of another model."""
+def trained(problem: Problem, seed: int, variant: Variant) -> np.ndarray:
+    """Outputs for the test records."""
     model, loss = problem.model, problem.loss
     cells_of, noise_of = (np.random.default_rng([seed, purpose]) for purpose in range(2))
     rounds, most = int(model.max_iter), model.max_features_per_cell
-    scale = math.sqrt((rounds + 1) * squared_distance(loss, model.neighboring) / share) / model._mu()
+    scale = math.sqrt((rounds + 1) * squared_distance(loss, model.neighboring)) / model._mu()
     noise, hessian_noise = Noise(variant, scale, noise_of), HESSIAN_NOISE * loss.hessian_unit * scale
     sizes = Sizes(variant, scale, model.prior_factor, len(problem.features))
     distinct = rounds // variant.repeated
     first, partitions = WHOLE, list(PartitionDraws(problem.features, distinct, groups_until(most), cells_of))
-    zeros = (np.zeros((loss.n_outputs, codes.shape[1])) for codes in (problem.codes, problem.test_codes))
-    outputs, test = (part.copy() for part in (start or zeros))
+    outputs, test = (np.zeros((loss.n_outputs, codes.shape[1])) for codes in (problem.codes, problem.test_codes))
     moves, test_moves, later = np.zeros_like(outputs), np.zeros_like(test), []
     for number in range(rounds + 1):
         place = (number - 1) % distinct
@@ -193,9 +189,7 @@ def trained(
         scores = scores + noise.of(number and place + 1, scores.shape)
         hessians = np.maximum(hessians + noise_of.normal(0.0, hessian_noise, hessians.shape), 0.0)
         if not number:
-            floor = scale / FIRST_SCALE if start else scale
-            step = scores * hessians / (hessians**2 + floor**2)
-            step = step if start else loss.start(step)
+            step = loss.start(scores * hessians / (hessians**2 + scale**2))
         else:
             step = model.learning_rate * steps(problem, variant, partition, scores, hessians, scale, sizes, own)
             if not own:
@@ -290,57 +284,22 @@ def binned(outputs: np.ndarray) -> np.ndarray:
     return np.clip((outputs + 4) * 4, 0, 31).astype(np.uint8)
 
 
-# --- beside a net ---------------------------------------------------------------------------------------------------
-
-
-def with_nets(problem: Problem, seed: int) -> Iterator[tuple[str, np.ndarray]]:
-    """Name and outputs of mixtures of a net and of boosting; the first is the ensemble of the package."""
-    for share in (0.5, 0.25, 0.75):
-        train, test = net_outputs(problem, seed, share)
-        boosted = trained(problem, seed, RULES, share=1 - share)
-        for weight in (0.5, 0.4, 0.6):
-            yield f"net: {share:g} of μ², weight {weight:g}", weight * test + (1 - weight) * boosted
-        yield f"start from a net, {share:g} of μ²", trained(problem, seed, RULES, share=1 - share, start=(train, test))
-    train, test = net_outputs(problem, seed, 0.5)
-    yield "start from half of its logits", trained(problem, seed, RULES, share=0.5, start=(train / 2, test / 2))
-
-
-def net_outputs(problem: Problem, seed: int, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Outputs of the ensembles' net with a share of μ², in units of boosting, for records to train and to test on."""
-    from sklearn_dpsearch.nets import DPTabularClassifier, DPTabularRegressor
-
-    table, mu = problem.table, problem.model._mu() * math.sqrt(share)
-    options = {"target": table.target, "target_mu": mu, "random_state": seed, "noise_seed": seed}
-    if problem.of_numbers:
-        net = DPTabularRegressor(table.schema, **options).fit(table.train, table.train[table.target])
-        middle, unit = problem.model._scale()
-        train, test = ((net.predict(part)[np.newaxis] - middle) / unit for part in (table.train, table.test))
-    else:
-        net = DPTabularClassifier(table.schema, hidden_layer_sizes=(), **options)
-        net.fit(table.train, table.train[table.target])
-        train, test = (np.atleast_2d(net.decision_function(part).T) for part in (table.train, table.test))
-    return train.astype(float), test.astype(float)
-
-
 # --- comparison -----------------------------------------------------------------------------------------------------
 
 
-def outputs_of(problem: Problem, seed: int, nets: bool, only: list[str]) -> Iterator[tuple[str, np.ndarray]]:
+def outputs_of(problem: Problem, seed: int, only: list[str]) -> Iterator[tuple[str, np.ndarray]]:
     """Name and outputs of each row of a fit; the first is what others are compared with."""
-    if nets:
-        yield from with_nets(problem, seed)
-        return
     yield "no variant", trained(problem, seed, RULES)
     for name, variant in VARIANTS.items():
         if name.startswith(tuple(only)):
             yield name, trained(problem, seed, variant)
 
 
-def compared(problem: Problem, fits: int, nets: bool, only: list[str]) -> None:
+def compared(problem: Problem, fits: int, only: list[str]) -> None:
     """Print the scores of the first row, and the differences of the others."""
     found: dict[str, list[dict[str, float]]] = {}
     for seed in range(fits):
-        for name, outputs in outputs_of(problem, seed, nets, only):
+        for name, outputs in outputs_of(problem, seed, only):
             found.setdefault(name, []).append(problem.scores(outputs))
     (name, scores), *others = ((name, pd.DataFrame(scores)) for name, scores in found.items())
     print(f"  {name:<34}", "  ".join(f"{kind} {scores[kind].mean():.4f}" for kind in scores))
@@ -357,14 +316,13 @@ def main() -> None:
     parser.add_argument("--packaged", action="store_true", help="the tables of pydataset")
     parser.add_argument("--fits", type=int, default=2)
     parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--nets", action="store_true", help="starts from nets, and shares and weights of ensembles")
     parser.add_argument("--only", nargs="+", default=[""], help="variants whose name starts so")
     parser.add_argument("--tables", nargs="+", default=[""], help="tables whose name starts so")
     options = parser.parse_args()
     for table in tables.fresh() if options.packaged else tables.tables(options.data):
         if table.name.startswith(tuple(options.tables)):
             print(f"\n{table.name}, {len(table.train):,} records, epsilon = {options.epsilon:g}")
-            compared(Problem(table, options.epsilon), options.fits, options.nets, options.only)
+            compared(Problem(table, options.epsilon), options.fits, options.only)
 
 
 if __name__ == "__main__":

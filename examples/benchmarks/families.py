@@ -1,11 +1,11 @@
-"""Families of models for a table: each alone, a private choice among them, and their mean, all for the same total.
+"""Families of models for a table: each alone, and a private choice among them, all for the same total.
 
     python examples/benchmarks/families.py                         # the breast cancer table of scikit-learn: seconds
     python examples/benchmarks/families.py --data FOLDER --fits 5  # the tables of tables.py and diamonds' cut
 
 Rows, each with a total of ε at δ = 1e-5 and zeroed-out neighbours: a net for data frames, the same without a hidden
-part ("linear"), boosting; the ensemble of net and boosting; ``DPSubsetSearchCV`` over the three families, each tried
-once on a subset (``choice``), and over their own spaces with ``search_space(…, step="model")`` (``choice, spaces``).
+part ("linear"), boosting; ``DPSubsetSearchCV`` over the three families, each tried once on a subset (``choice``), and
+over their own spaces with ``search_space(…, step="model")`` (``choice, spaces``).
 Columns as in tables.py; "picked" counts the families that won. Hindsight is the best of the first three rows.
 """
 
@@ -23,12 +23,7 @@ from tables import DELTA, Table, fresh, scores, tables
 
 from sklearn_dpsearch import DPSubsetSearchCV, search_space
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from sklearn_dpsearch.nets import (
-    DPTabularClassifier,
-    DPTabularEnsembleClassifier,
-    DPTabularEnsembleRegressor,
-    DPTabularRegressor,
-)
+from sklearn_dpsearch.nets import DPTabularClassifier, DPTabularRegressor
 
 
 def families(table: Table, **budget: float) -> dict[str, Any]:
@@ -49,8 +44,6 @@ def rows(table: Table, epsilon: float) -> Iterator[tuple[str, Any]]:
     budget = {"target_epsilon": epsilon, "target_delta": DELTA}
     yield from families(table, **budget).items()
     numbers = isinstance(table.schema[table.target], tuple)
-    ensemble = DPTabularEnsembleRegressor if numbers else DPTabularEnsembleClassifier
-    yield "ensemble", ensemble(table.schema, target=table.target, **budget)
     models = list(families(table).values())
     scoring = "neg_mean_absolute_error" if numbers else "neg_log_loss"
     spaces = {"choice": [{"model": models}], "choice, spaces": search_space(*models, step="model")}

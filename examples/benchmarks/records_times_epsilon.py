@@ -28,7 +28,6 @@ FAMILIES = (
     "tabular, additive",
     "tabular",
     "gradient boosting",
-    "ensemble",
     "DP-EBM, learning rate 0.05",
     "diffprivlib",
 )

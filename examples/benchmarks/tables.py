@@ -46,8 +46,6 @@ from sklearn_dpsearch.nets import (
     DPMLPClassifier,
     DPMLPRegressor,
     DPTabularClassifier,
-    DPTabularEnsembleClassifier,
-    DPTabularEnsembleRegressor,
     DPTabularRegressor,
 )
 from sklearn_dpsearch.preprocessing import Schema, TableEncoder, schema_of
@@ -110,13 +108,8 @@ def models(table: Table, epsilon: float = 1.0) -> Iterator[tuple[str, Any]]:
     tabular = DPTabularRegressor if numbers else DPTabularClassifier
     for name, hidden in (("tabular", "auto"), ("tabular, additive", ())):
         yield name, tabular(table.schema, target=table.target, hidden_layer_sizes=hidden, **budget)
-    boosted, ensemble = (
-        (DPGradientBoostingRegressor, DPTabularEnsembleRegressor)
-        if numbers
-        else (DPGradientBoostingClassifier, DPTabularEnsembleClassifier)
-    )
+    boosted = DPGradientBoostingRegressor if numbers else DPGradientBoostingClassifier
     yield "gradient boosting", boosted(table.schema, target=table.target, **budget)
-    yield "ensemble", ensemble(table.schema, target=table.target, **budget)
     yield "search", DPSubsetSearchCV(tabular(table.schema, target=table.target), "auto", epsilon=epsilon, delta=DELTA)
     for norm in ("rule", 1.0):
         options = {**given, **budget, "max_grad_norm": norm}

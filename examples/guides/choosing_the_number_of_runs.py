@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import matplotlib.pyplot as plt
+import numpy as np
+
 from sklearn_dpsearch.privacy import (
     CountDistribution,
     GaussianDP,
@@ -18,7 +21,6 @@ from sklearn_dpsearch.privacy import (
     Poisson,
     best_of,
 )
-from sklearn_dpsearch.report import CountDistributionDisplay
 
 DELTA = 1e-6
 BASE = GaussianDP(mu=0.2**0.5)
@@ -63,4 +65,9 @@ for budget in BUDGETS:
 
 # %%
 # The same mean, other distributions: how many candidates may run.
-CountDistributionDisplay.from_distribution([distribution(10) for distribution in DISTRIBUTIONS.values()]).plot()
+runs = np.arange(1, 50)
+for name, distribution in DISTRIBUTIONS.items():
+    plt.plot(runs, distribution(10).pmf(runs), label=name)
+plt.xlabel("number of runs K")
+plt.ylabel("probability")
+_ = plt.legend()

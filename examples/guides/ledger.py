@@ -21,7 +21,6 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn_dpsearch import BudgetExceededError, DPRandomSearchCV, NoModelError, PrivacyLedger
 from sklearn_dpsearch.nets import DPLogisticRegression
 from sklearn_dpsearch.privacy import PureDP
-from sklearn_dpsearch.report import CostPartsDisplay
 
 EPSILON, DELTA = 5.0, 1e-5
 #: Public: the largest value that each of the ten worst measurements can have.
@@ -68,5 +67,4 @@ except BudgetExceededError as error:
 # %%
 # All of it, and each entry alone.
 print(ledger)
-CostPartsDisplay.from_statement(ledger.spent()).plot()
 folder.cleanup()

@@ -12,7 +12,6 @@ from sklearn.model_selection import train_test_split
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.nets import DPLogisticRegression
-from sklearn_dpsearch.report import PrivacyProfileDisplay
 
 DELTA = 1e-5
 SPACE = {"learning_rate_factor": loguniform(0.25, 4.0), "momentum": [0.0, 0.5, 0.9]}
@@ -46,7 +45,3 @@ print(f"trained on the rest with {rounded(best.final_params_)}")
 print(f"accuracy on untouched data {best.score(X_test, y_test):.3f}; the whole cost {best.privacy_spent_!r}")
 for sentence in best.privacy_spent_.assumptions:
     print(f"assumes: {sentence}")
-
-# %%
-# The cost of the whole, for every δ.
-PrivacyProfileDisplay.from_guarantee(best.privacy_spent_).plot()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .containment import (
+    at_most_threads,
     become_private,
     contained,
     flagged,
@@ -11,6 +12,7 @@ from .containment import (
     public_records,
     rehearsing,
     steps_now,
+    threads_now,
     without_warnings,
 )
 from .progress import Stage, speaking
@@ -19,6 +21,7 @@ from .random_generators import all_generators, generators_kept, reduction, refre
 __all__ = [
     "Stage",
     "all_generators",
+    "at_most_threads",
     "become_private",
     "contained",
     "flagged",
@@ -32,5 +35,6 @@ __all__ = [
     "reseed",
     "speaking",
     "steps_now",
+    "threads_now",
     "without_warnings",
 ]

@@ -7,7 +7,9 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from joblib import cpu_count, effective_n_jobs
 
 Found = TypeVar("Found")
 
@@ -46,9 +48,9 @@ def without_warnings() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def flagged(flag: ContextVar[bool]) -> Iterator[None]:
+def flagged(flag: ContextVar[Any], value: Any = True) -> Iterator[None]:
     """Set a flag of this thread, or task, while the block lasts."""
-    before = flag.set(True)
+    before = flag.set(value)
     try:
         yield
     finally:
@@ -107,3 +109,17 @@ def rehearsing() -> contextlib.AbstractContextManager[None]:
 def steps_now(planned: int) -> int:
     """Number of steps of a training: fewer than planned in a rehearsal."""
     return min(planned, STEPS) if _REHEARSING.get() else planned
+
+
+#: Threads that a run beside others may have.
+_MOST_THREADS: ContextVar[int | None] = ContextVar("most_threads", default=None)
+
+
+def at_most_threads(number: int) -> contextlib.AbstractContextManager[None]:
+    """Let models that share their records among threads have no more of them, while the block lasts."""
+    return flagged(_MOST_THREADS, number)
+
+
+def threads_now(n_jobs: int | None) -> int:
+    """Number of threads of a model by its ``n_jobs``: one a processor at most, and fewer in a run beside others."""
+    return int(min(effective_n_jobs(n_jobs), _MOST_THREADS.get() or cpu_count()))

@@ -115,10 +115,9 @@ def replay(
     y : array-like, optional
         Their targets.
     neighbour : (X, y)
-        A neighbour of these records under the estimator's relation. Boosting does not use the number of records: a
-        record that is left out is one that is zeroed out; so is one without a target, which stays in its place. Under
-        ``zero_out``, a record that is another one takes two steps, to the blank record and from it, and may move sums
-        by twice the sensitivity.
+        A neighbour of these records under the estimator's relation. Under ``zero_out`` the number of records is
+        public: the record stays in its place without a target, and so is blank. A record that is another one takes two
+        steps there, to the blank record and from it, and may move sums by twice the sensitivity.
     groups, neighbour_groups : array-like, optional
         Persons of the records of both.
 
@@ -137,7 +136,8 @@ def replay(
     >>> from sklearn_dpsearch.boosting import DPGradientBoostingRegressor
     >>> X = np.arange(40.0)[:, np.newaxis]
     >>> model = DPGradientBoostingRegressor({"x": (0, 40)}, bounds_y=(0, 40), target_mu=1.0, max_iter=10)
-    >>> replay(model, X, X[:, 0], neighbour=(X[1:], X[1:, 0])).passed
+    >>> without_first = np.where(np.arange(40) == 0, np.nan, X[:, 0])
+    >>> replay(model, X, X[:, 0], neighbour=(X, without_first)).passed
     True
     """
     refuse_in_block("replay")

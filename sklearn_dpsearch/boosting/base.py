@@ -7,7 +7,6 @@ import numbers
 import secrets
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -15,14 +14,14 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import joblib
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import loguniform
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
-from .._process import in_fixed_words, steps_now
+from .._process import in_fixed_words, steps_now, threads_now
 from ..boosting import capacity
 from ..data.columns import names_of
 from ..data.labels import check_kind, label_kind, targets_in
@@ -30,13 +29,22 @@ from ..data.partitions import is_partitioned
 from ..data.persons import persons_in
 from ..data.records import Declared, check_same_number, number_of_records, read_features
 from ..ledger.fits import enter_fit
-from ..preprocessing import ColumnShape
+from ..preprocessing import ColumnShape, Schema
+from ..preprocessing.columns import Column
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
 from ..privacy._types import Neighboring
 from ..privacy.mechanisms.array_sampling import RandomBytes
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.content import Release, up
+from .directions import (
+    RELEASES,
+    Terms,
+    directions_of,
+    monotone_terms,
+    start_along_index,
+    without_interactions,
+)
 from .effect_curves import Round, effect_curve
 from .features import BLOCK, MAX_BINS, Feature
 from .losses import Array, Loss, SoftmaxLoss
@@ -58,7 +66,7 @@ from .rounds import (
 from .table_model import STATED_DELTA, Seed, TableModel
 
 #: Arguments without effect on the noisy sums, or that the public generator shows.
-NOT_IN_SUMS = ("random_state", "noise_seed", "class_weight")
+NOT_IN_SUMS = ("random_state", "noise_seed", "class_weight", "n_jobs")
 #: Capacity that follows from the start, or a number.
 ByRule: TypeAlias = Literal["rule"]
 RULE = "rule"
@@ -82,9 +90,9 @@ class GradientBoosting(TableModel):
 
     Parameters
     ----------
-    prior_factor : float, default=1.25
-        Expected size of the steps ÷ their size in the first 30 rounds, as their noisy sums show it. Noisy steps are
-        shrunk towards zero in proportion: the more, the smaller the factor.
+    prior_factor : float, default=1.6
+        Expected size of the steps ÷ their size in the rounds before, as their noisy sums show it. Steps are shrunk
+        towards zero, as noise and few records make them large: the more, the smaller the factor.
     max_bins : int, default=128
         Bins of each range without bins in the schema, from which the cuts of each round are drawn. A long range of
         numbers, from 1000 on, has as many on a logarithmic scale too.
@@ -95,10 +103,21 @@ class GradientBoosting(TableModel):
         Hessians at the start: about μ times the number of records of the rarer of two classes, or of all for numbers.
     max_features_per_cell : int, default=4
         The most features of a cell.
+    expected_samples : float, optional
+        Number of records that is expected where theirs is secret, as in a random subset. None: theirs, which is public
+        unless ``neighboring="add_remove"``. It makes the start less noisy.
+    monotonic_cst : dict or array-like, optional
+        1 where the target, or the chance of the second of two classes, rises with a column, -1 where it falls, 0 where
+        it may do both: by the column's name, or for each column of the schema. Public knowledge, as are directions in
+        the schema (``"direction": "increasing"``). Predictions keep them, and the start rises along them.
     init : fitted estimator, optional
         Model whose predictions boosting starts from: one that saw no private record, or an earlier release, whose cost
         comes on top. It is asked for each record's own columns, at no cost, and is part of the released model. In a
         search: ``sklearn.frozen.FrozenEstimator(model)``. Shapes and importances are without it.
+    n_jobs : int, default=None
+        Threads that share the records in a fit and in predictions, at most one for each processor, which -1 stands for.
+        None: one, unless joblib is configured otherwise. The model is the same, to the last bit, for any number. Side
+        by side, candidates of a search share the processors; partitions have the threads of Dask.
 
     Attributes
     ----------
@@ -131,14 +150,20 @@ class GradientBoosting(TableModel):
         "max_bins": [Interval(numbers.Integral, 2, None, closed="left")],
         "parts": [Interval(numbers.Integral, 2, None, closed="left"), StrOptions({RULE})],
         "max_features_per_cell": [Interval(numbers.Integral, 1, None, closed="left")],
+        "monotonic_cst": [dict, "array-like", None],
+        "expected_samples": [Interval(numbers.Real, 0, None, closed="neither"), None],
+        "n_jobs": [None, *(Interval(numbers.Integral, *ends, closed="neither") for ends in ((0, None), (None, 0)))],
     }
     max_iter: int | ByRule = "rule"
     learning_rate: float | ByRule = "rule"
-    prior_factor: float = 1.25
+    prior_factor: float = 1.6
     max_bins: int = MAX_BINS
     parts: int | ByRule = "rule"
     max_features_per_cell: int = 4
+    expected_samples: float | None = None
+    monotonic_cst: Mapping[str, int] | ArrayLike | None = None
     init: Any = None
+    n_jobs: int | None = None
 
     # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
 
@@ -148,7 +173,7 @@ class GradientBoosting(TableModel):
         Parameters
         ----------
         n_samples : int, optional
-            Not used: neither cells nor noise depend on the number of records.
+            Not used: noise does not depend on the number of records.
 
         Returns
         -------
@@ -165,8 +190,14 @@ class GradientBoosting(TableModel):
             f"{name}: the schema was not taken from the records, and the types of its columns are public.",
             f"{name}: SciPy's quantiles of the normal distribution have an error below 2^-46.",
             *self._assumptions_of_init(),
+            *self._assumptions_of_directions(),
             *(seeded if self.noise_seed is not None else ()),
         )
+
+    def _assumptions_of_directions(self) -> tuple[str, ...]:
+        ways = [f"{name} {way}" for name, column in self._features().columns.items() for way in _way(column)]
+        stated = f"{type(self).__name__}: the directions of columns were not taken from the records: {', '.join(ways)}."
+        return (stated,) if ways else ()
 
     def _assumptions_of_init(self) -> tuple[str, ...]:
         if self.init is None:
@@ -185,11 +216,12 @@ class GradientBoosting(TableModel):
             raise ValueError(f"Found the target {name!r} among the features. Give target={name!r} to the model.")
 
     def expecting(self, n: float) -> dict[str, Any]:
-        """Parameters with which ``fit`` counts no records.
+        """Parameters with which ``fit`` counts no records, but expects ``n``.
 
         The same guarantee without a δ to compare with 1/n.
         """
-        return {} if self.target_delta is None else self.scaled_privacy(1.0)
+        unchanged: dict[str, Any] = {} if self.target_delta is None else self.scaled_privacy(1.0)
+        return {**unchanged, "expected_samples": n}
 
     def under(self, neighboring: Neighboring) -> dict[str, Any]:
         """Parameters for a guarantee, and for targets, under these neighbours.
@@ -230,6 +262,11 @@ class GradientBoosting(TableModel):
         self._features()
         if self.init is not None:
             check_init(self.init, self._method, type(self).__name__, self.neighboring)
+            if self._coded_columns().directed:
+                raise ValueError(
+                    f"Found init and directions of columns (monotonic_cst, or in the schema) of {type(self).__name__}; "
+                    "predictions of init may have others. Leave one of them out."
+                )
         rounds = self._pace.most if self.max_iter == RULE else int(self.max_iter)
         self._noise_scale(SoftmaxLoss(2), self._n_releases(rounds))  # no loss needs more
         for name, stated in facts.items():
@@ -238,6 +275,12 @@ class GradientBoosting(TableModel):
                     f"Found {name}={getattr(self, name)!r} and target={self.target!r}, for which the schema states "
                     f"{stated!r}. Leave one of them out."
                 )
+
+    def _features(self) -> Schema:
+        schema, stated = super()._features(), self.monotonic_cst
+        if stated is None:
+            return schema
+        return schema.directed(directions_of(stated, list(schema)))
 
     def _declared(self, name: str) -> Any:
         return self.public_facts.get(name, getattr(self, name))
@@ -274,7 +317,7 @@ class GradientBoosting(TableModel):
         with (
             partitioned_records(self, X, y, groups, newlines_in_values)
             if is_partitioned(X)
-            else nullcontext(self._records(X, y, groups)) as records
+            else self._records(X, y, groups) as records
         ):
             if self.target_delta is not None and self.neighboring != "add_remove":  # else their number is private
                 check_size_of_delta("target_delta", float(self.target_delta), records.n_units)
@@ -312,27 +355,35 @@ class GradientBoosting(TableModel):
         scale = self._noise_scale(loss, capacity.START, of_persons)
         squared = squared_distance(loss, self.neighboring, of_persons)
         release, noise = NoisySums(loss, scale, random_bytes, squared).release, scale / UNIT
-        start = release_start(records, release, noise)
-        line = None
+        start = release_start(records, release, noise, self._public_number(records))
+        line, index = None, Terms([], [], [])
+        coded, first = self._coded_columns(), start.outputs
         if self.init is not None:
             line = PublicLine(start.outputs)
             start = line.start(records, release, noise, start.n_records)
+            first = start.outputs
+        elif coded.directed:
+            start, index = start_along_index(records, start, release, noise, len(coded.features), public)
         information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records  # both are released
         rounds = self._n_rounds(information, size)
-        features = self._coded_columns().features
-        draws = PartitionDraws(features, rounds, self._groups(information, len(features)), public)
+        draws = PartitionDraws(coded.features, rounds, self._groups(information, len(coded.features)), public)
         scale = self._noise_scale(loss, self._n_releases(rounds), of_persons)
         boosted = boost(
             records, start, draws, NoisySums(loss, scale, random_bytes, squared).release,
             learning_rate=self._step(rounds), noise=scale / UNIT, prior_factor=float(self.prior_factor), line=line,
+            rule=partial(without_interactions, coded.features) if coded.directed else None,
         )  # fmt: skip
         if line is not None:
             self.init_weights_ = (line.constant, line.way)
-        partitions = [WHOLE, *draws.drawn]
-        self.feature_importances_ = _importances(partitions, boosted.gains, features)
+        self.feature_importances_ = _importances([WHOLE, *draws.drawn], boosted.gains, coded.features)
         self.n_iter_ = rounds
-        self.partitions_: list[Any] = [tuple(one) for one in partitions]
-        self.weights_, self.weight_noise_ = boosted.weights, boosted.noise
+        terms = Terms(draws.drawn, boosted.weights[1:], boosted.noise)
+        if coded.directed:
+            terms, constant = monotone_terms(coded.features, draws.drawn, boosted)
+            first = first + constant
+        self.partitions_: list[Any] = [tuple(one) for one in (WHOLE, *index.partitions, *terms.partitions)]
+        self.weights_ = [first, *index.weights, *terms.weights]
+        self.weight_noise_ = [*index.noise, *terms.noise]
 
     def _records(self, X: Any, y: Any, groups: Any = None) -> TrainingRecords:
         """Read a table and its targets as records for boosting."""
@@ -345,7 +396,13 @@ class GradientBoosting(TableModel):
         loss, targets, blank = self._loss_and_targets(y)
         codes = self._coded_columns().codes(X)
         initial = None if self.init is None else self._init_outputs(X, codes.shape[1], fitting=True)
-        return TrainingRecords(codes, targets, loss, persons, initial, blank)
+        return TrainingRecords(codes, targets, loss, persons, initial, blank, threads_now(self.n_jobs))
+
+    def _public_number(self, records: RecordSums) -> float | None:
+        """Number of records as far as it is public; persons have any number of them."""
+        if self.expected_samples is not None or self.neighboring == "add_remove" or records.of_persons:
+            return self.expected_samples
+        return records.n_units
 
     def _noise_source(self, records: RecordSums, generator: str) -> RandomBytes:
         """Source of random bytes for the noise of a fit.
@@ -368,6 +425,8 @@ class GradientBoosting(TableModel):
         Beside them are starts with a share of 1/START of μ² each.
         """
         starts, steps = (1, 0) if self.init is None else (2 + len(WAYS), rounds // EVERY)
+        if self._coded_columns().directed:
+            starts += RELEASES
         return Fraction((rounds + steps) * capacity.START, capacity.START - starts)
 
     def _n_rounds(self, information: float, size: float) -> int:
@@ -397,7 +456,13 @@ class GradientBoosting(TableModel):
         Shape (n_outputs, n_samples).
         """
         check_is_fitted(self, "weights_")
-        codes = self._coded_columns().codes(X)
+        coded = self._coded_columns()
+        if coded.directed:
+            raise ValueError(
+                f"Found directions of columns of {type(self).__name__}, which only the whole model keeps: it has no "
+                "predictions after each round. Use predict, or leave the directions out."
+            )
+        codes = coded.codes(X)
         partitions = [Partition(*one) for one in self.partitions_]
         staged = staged_outputs(partitions, self.weights_, codes, self._init_outputs(X, codes.shape[1]))
         next(staged)  # the start alone is no round
@@ -409,10 +474,14 @@ class GradientBoosting(TableModel):
         codes = self._coded_columns().codes(X)
         partitions = [Partition(*one) for one in self.partitions_]
         outputs = self._init_outputs(X, codes.shape[1])
-        for start in range(0, codes.shape[1], BLOCK):
-            rows = slice(start, start + BLOCK)
+
+        def predict_block(rows: slice) -> None:
             for _ in staged_outputs(partitions, self.weights_, codes[:, rows], outputs[:, rows]):
                 pass  # changed in place
+
+        blocks = (slice(start, start + BLOCK) for start in range(0, codes.shape[1], BLOCK))
+        in_threads = joblib.Parallel(n_jobs=threads_now(self.n_jobs), require="sharedmem")
+        in_threads(joblib.delayed(predict_block)(rows) for rows in blocks)
         return outputs
 
     def _init_outputs(self, X: Any, n_samples: int, *, fitting: bool = False) -> Array:
@@ -487,6 +556,11 @@ class GradientBoosting(TableModel):
 def calibrated_mu(epsilon: float, delta: float) -> float:
     """The largest μ found with which μ-GDP is (ε, δ)-private."""
     return calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta)
+
+
+def _way(column: Column) -> Sequence[str]:
+    """Direction of a column in a word, if it has one."""
+    return [{-1: "falling", 1: "rising"}[column.direction]] if column.direction else []
 
 
 def _importances(partitions: Sequence[Partition], gains: Sequence[float], features: Sequence[Feature]) -> Array:

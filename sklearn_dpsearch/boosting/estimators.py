@@ -128,6 +128,11 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         codes = class_codes(y, self.classes_)
         if len(self.classes_) == 2:
             return BinaryLoss(), np.where(codes == 1, np.int8(1), np.int8(-1)), codes < 0
+        if self._coded_columns().directed:
+            raise ValueError(
+                f"Found directions of columns, and {len(self.classes_)} classes of {type(self).__name__}; they need "
+                "two classes, or numbers. Leave monotonic_cst and the directions of the schema out."
+            )
         return SoftmaxLoss(len(self.classes_)), codes, codes < 0
 
     def _from_init(self) -> tuple[ToOutputs, int]:

@@ -13,7 +13,7 @@ from ..data.lists import objects
 from ..data.rows import ChosenRows
 from ..preprocessing import Schema
 from ..preprocessing.columns import Array, Column, Detail, OneHot
-from ..preprocessing.ranges import AUTO, ENCODER, LOG, NumberRange, Range
+from ..preprocessing.ranges import AUTO, ENCODER, LOG, DatePart, NumberRange, Range
 
 #: Codes of a table, shape (n_features, n_samples); one byte each, unless a column has more than 256 values.
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
@@ -23,6 +23,10 @@ WIDE = 1000
 MAX_BINS = 128
 #: Records coded at once.
 BLOCK = 2**14
+#: Codes of the index of all directed columns.
+INDEX_SIZE = 256
+#: Equal parts of the edges' range, for each edge, and most edges in one of them, with which bins are looked up.
+PARTS, MOST_EDGES = 8, 3
 #: Places within a bin at which a curve is computed: its edge, and just below the next one.
 WITHIN = np.array([0.0, 1.0 - 1e-9])
 
@@ -41,11 +45,18 @@ class Feature:
     cuts : tuple of arrays, or None
         For ordered codes: places between two codes at which a scale may be cut (place c is below code c + 1), an array
         for each scale. None: codes without an order.
+    direction : {-1, 0, 1}
+        Whether predictions fall or rise with the codes, or may do both.
     """
 
     column: int
     size: int
     cuts: tuple[NDArray[np.intp], ...] | None = None
+    direction: int = 0
+
+    def ramp(self) -> Array:
+        """Number of each code, from 0 to ±1 in the column's direction; 0 for a missing value."""
+        return np.append(np.linspace(0.0, float(self.direction), self.size - 1), 0.0)
 
 
 class CodedValues(NamedTuple):
@@ -72,6 +83,9 @@ class CodedColumns:
     Attributes
     ----------
     features : tuple of Feature
+    directed : bool
+        Whether a column has a direction. Codes have one more row then: the index, which is the sum of the directed
+        columns, as numbers of ``Feature.ramp``, in INDEX_SIZE equal bins.
     edges : list of ndarray
         Inner edges of the bins of each column of the schema, in its own numbers; none of other columns than ranges.
     """
@@ -81,11 +95,13 @@ class CodedColumns:
         columns = schema.columns.values()
         scales = [_bin_edges(column, max_bins) if isinstance(column, Range) else [np.empty(0)] for column in columns]
         self.edges = [np.unique(np.concatenate(found)) for found in scales]
+        self._bins = [BinLookup(edges) for edges in self.edges]
         self.features = tuple(
             feature
             for place, (column, found) in enumerate(zip(columns, scales))
             for feature in _features_of_column(place, column, self.edges[place], found)
         )
+        self.directed = any(feature.direction for feature in self.features)
 
     def described(self, most: int) -> list[str]:
         """One line for each column of the schema.
@@ -102,12 +118,14 @@ class CodedColumns:
         values = [given[name].values for name in self._schema]
         number = len(values[0]) if chosen is None else len(chosen)
         most = max(feature.size for feature in self.features)
-        codes = np.empty((len(self.features), number), np.min_scalar_type(most - 1))
+        codes = np.empty((len(self.features) + self.directed, number), np.min_scalar_type(most - 1))
         for start in range(0, number, BLOCK):
             rows = slice(start, start + BLOCK)
             block = [each[rows] for each in values] if chosen is None else list(chosen[rows].T)
             for place, found in enumerate(self._code_columns(block)):
                 codes[place, rows] = found
+            if self.directed:
+                codes[-1, rows] = self._index(codes[:-1, rows])
         return codes
 
     def values(self) -> Iterator[CodedValues]:
@@ -119,21 +137,41 @@ class CodedColumns:
                 (points,) = column.curves(name, Detail())
                 yield CodedValues(name, points.values, np.arange(len(points.values)), points.weights)
 
+    def _index(self, codes: Codes) -> NDArray[np.intp]:
+        """Bin of the sum of all directed columns, shape (n_samples,); it rises with each of them in its direction."""
+        directed = [place for place, feature in enumerate(self.features) if feature.direction]
+        total = np.zeros(codes.shape[1])
+        for place in directed:
+            total += self.features[place].ramp()[codes[place]]
+        rising = sum(self.features[place].direction > 0 for place in directed)
+        falling, most = len(directed) - rising, np.sqrt(len(directed))  # sums beyond it are rare
+        lower, upper = -min(falling, most), min(rising, most)
+        share = (np.clip(total, lower, upper) - lower) / (upper - lower)
+        index: NDArray[np.intp] = np.minimum((share * INDEX_SIZE).astype(np.intp), INDEX_SIZE - 1)
+        return index
+
     def _code_columns(self, values: Sequence[NDArray[Any]]) -> Iterator[NDArray[np.intp]]:
-        for column, edges, given in zip(self._schema.columns.values(), self.edges, values):
+        for column, bins, given in zip(self._schema.columns.values(), self._bins, values):
             if isinstance(column, Range):
-                yield from _codes_of_range(column, edges, given)
+                yield from _codes_of_range(column, bins, given)
             elif isinstance(column, OneHot):
                 yield column.places(given)
 
 
 def _features_of_column(place: int, column: Column, edges: Array, scales: Sequence[Array]) -> Iterator[Feature]:
     if isinstance(column, Range):
-        yield Feature(place, len(edges) + 2, tuple(np.searchsorted(edges, scale) for scale in scales))
-        for part in column.parts():
+        cuts = tuple(np.searchsorted(edges, scale) for scale in scales)
+        yield Feature(place, len(edges) + 2, cuts, column.direction)
+        for part in _parts(column):
             yield Feature(place, part.size + 1, (np.arange(part.size - 1),))
     elif isinstance(column, OneHot):
-        yield Feature(place, column.n_places)
+        order = (np.arange(column.n_places - 2),) if column.direction else None
+        yield Feature(place, column.n_places, order, column.direction)
+
+
+def _parts(column: Range) -> Sequence[DatePart]:
+    """Parts of a date with codes of their own; none with a direction, which its months would break."""
+    return () if column.direction else column.parts()
 
 
 def _bin_edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
@@ -153,12 +191,53 @@ def _bin_edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
     return [np.unique(np.floor(edges) + 0.5) for edges in found] if whole else found
 
 
-def _codes_of_range(column: Range, edges: NDArray[np.float64], given: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
+class BinLookup:
+    """Bins of numbers, as ``np.searchsorted(edges, numbers, side="right")`` finds them, many times as fast.
+
+    The range of the edges has equal parts, and a number is compared with the edges in its own part alone. The part of a
+    number never falls as the number grows, so that no rounding matters.
+
+    Parameters
+    ----------
+    edges : ndarray
+        In order.
+    """
+
+    def __init__(self, edges: NDArray[np.float64]) -> None:
+        self.edges, self._ends = edges, np.append(edges, np.nan)  # no number is beyond the last one
+        self._scale, self._most = 0.0, len(edges)
+        if len(edges) > MOST_EDGES:
+            with np.errstate(over="ignore", divide="ignore"):
+                self._scale = PARTS * len(edges) / (edges[-1] - edges[0])
+        if 0.0 < self._scale < np.inf:
+            parts = self._part(edges)
+            self._first = np.searchsorted(parts, np.arange(PARTS * len(edges) + 1))
+            self._most = int(np.bincount(parts).max())
+
+    def bins(self, numbers: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Bin of each number, none of which is missing."""
+        if self._most > MOST_EDGES:
+            return np.searchsorted(self.edges, numbers, side="right")
+        found: NDArray[np.intp] = np.zeros(numbers.shape, np.intp)
+        if self._scale:
+            found = self._first.take(self._part(numbers))
+        for _ in range(self._most):
+            found += self._ends.take(found) <= numbers
+        return found
+
+    def _part(self, numbers: NDArray[np.float64]) -> NDArray[np.intp]:
+        with np.errstate(over="ignore"):
+            found: NDArray[np.float64] = (numbers - self.edges[0]) * self._scale
+        return np.clip(found, 0, PARTS * len(self.edges), out=found).astype(np.intp)
+
+
+def _codes_of_range(column: Range, bins: BinLookup, given: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
     numbers = column.numbers(given)
     missing = np.isnan(numbers)
-    yield np.where(missing, len(edges) + 1, np.searchsorted(edges, numbers, side="right"))
-    inside = np.clip(np.where(missing, 0.0, numbers), *column.ends())
-    for part in column.parts():
+    there = np.where(missing, 0.0, numbers)
+    yield np.where(missing, len(bins.edges) + 1, bins.bins(there))
+    inside = np.clip(there, *column.ends())
+    for part in _parts(column):
         yield np.where(missing, part.size, part.place(inside))
 
 
@@ -173,6 +252,6 @@ def _values_of_range(name: str, column: Range, edges: NDArray[np.float64]) -> It
     inside[-1, -1] = upper
     codes, lengths = np.arange(len(edges) + 1), np.diff(column.warped(ends))
     yield CodedValues(name, column.values_of(inside.ravel()), codes.repeat(2), lengths.repeat(2))
-    for part in column.parts():
+    for part in _parts(column):
         labels = objects(range(part.first, part.first + part.size))
         yield CodedValues(f"{name}_{part.name}", labels, np.arange(part.size), np.ones(part.size))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import truncnorm
 
 Array = NDArray[np.float64]
 #: Probabilities of the start stay this far from 0 and 1.
@@ -35,12 +36,30 @@ def exp_of_minus(values: Array) -> Array:
     return found
 
 
+#: Outputs of both signs at the places of that table.
+PLACES = np.arange(-LONGEST * GRID, LONGEST * GRID + 1) / GRID
+
+
+def nearest_places(outputs: Array) -> NDArray[np.intp]:
+    """Number of the nearest of ``PLACES`` to each output."""
+    found = outputs * GRID
+    np.clip(np.rint(found, out=found), -LONGEST * GRID, LONGEST * GRID, out=found)
+    found += LONGEST * GRID
+    return found.astype(np.intp)
+
+
 def _sum_of_rows(rows: Array) -> Array:
     """Sum over the first axis, row by row.
 
     NumPy's own sum adds in an order that depends on the shape.
     """
     return functools.reduce(np.add, rows)
+
+
+def mean_within(means: Array, errors: Array, lower: float, upper: float) -> Array:
+    """Expected true means between two ends, if noise with these standard deviations was added to them."""
+    found: Array = truncnorm.mean((lower - means) / errors, (upper - means) / errors, loc=means, scale=errors)
+    return np.clip(found, lower, upper)
 
 
 class Derivatives(NamedTuple):
@@ -66,19 +85,27 @@ class Loss(ABC):
     squared_hessians: Fraction
     #: Whether all records have the same Hessians at all outputs.
     constant_hessians: bool = False
+    #: Mean square of a record's score ÷ its Hessian, about: how far scores spread without noise.
+    spread: float = 1.0
+    #: Smallest expected size of weights: where records tell nothing, steps stay as small.
+    least_scale: float = 0.01
+    #: Both targets, if all that a record adds follows from its own and the nearest of ``PLACES`` to its one output.
+    labels: tuple[int, int] | None = None
 
     @abstractmethod
     def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
         """Scores and Hessians of each record at its outputs."""
 
     @abstractmethod
-    def start(self, mean_scores: Array) -> Array:
-        """Constant outputs of least loss, shape (n_outputs,).
+    def start(self, mean_scores: Array, errors: Array) -> Array:
+        """Constant outputs of least loss, shape (n_outputs, 1).
 
         Parameters
         ----------
-        mean_scores : ndarray of shape (n_outputs,)
+        mean_scores : ndarray of shape (n_outputs, 1)
             Sums of scores ÷ sums of Hessians, at outputs of 0.
+        errors : ndarray of shape (n_outputs, 1)
+            Standard deviations of their noise.
         """
 
 
@@ -97,14 +124,16 @@ class BinaryLoss(Loss):
 
     hessian_unit = 0.5
     squared_hessians = Fraction(1, 4)
+    labels = (-1, 1)
 
     def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
         odds = exp_of_minus(np.abs(outputs))
         scores = targets * np.where(targets * outputs > 0, odds, 1.0)
         return Derivatives(scores, odds / (1.0 + odds))
 
-    def start(self, mean_scores: Array) -> Array:
-        chance = np.clip(0.5 + mean_scores / 4.0, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+    def start(self, mean_scores: Array, errors: Array) -> Array:
+        chance = mean_within(0.5 + mean_scores / 4.0, errors / 4.0, 0.0, 1.0)
+        chance = np.clip(chance, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
         logits: Array = np.log(chance / (1.0 - chance))
         return logits
 
@@ -133,9 +162,10 @@ class SoftmaxLoss(Loss):
         is_class = np.arange(self.n_outputs)[:, np.newaxis] == targets
         return Derivatives((is_class - chances) / largest, chances * (1.0 - chances) / largest)
 
-    def start(self, mean_scores: Array) -> Array:
+    def start(self, mean_scores: Array, errors: Array) -> Array:
         even = 1.0 / self.n_outputs
-        chances = np.clip(even + mean_scores * even * (1.0 - even), LEAST_PROBABILITY, 1.0)
+        unit = even * (1.0 - even)
+        chances = np.maximum(mean_within(even + mean_scores * unit, errors * unit, 0.0, 1.0), LEAST_PROBABILITY)
         logits: Array = np.log(chances) - np.log(chances).mean()
         return logits
 
@@ -146,9 +176,10 @@ class SquaredLoss(Loss):
     hessian_unit = 1.0
     squared_hessians = Fraction(1)
     constant_hessians = True
+    spread, least_scale = 0.1, 0.1
 
     def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
         return Derivatives(np.clip(targets - outputs, -1.0, 1.0), np.ones_like(outputs))
 
-    def start(self, mean_scores: Array) -> Array:
-        return mean_scores
+    def start(self, mean_scores: Array, errors: Array) -> Array:
+        return mean_within(mean_scores, errors, -1.0, 1.0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from ..errors import BudgetUnreachableError
 from ..privacy._types import Neighboring
 from ..privacy.mechanisms.array_sampling import LARGEST_SCALE, RandomBytes, rounded_normals
 from ..privacy.mechanisms.release_sum import release_sum
-from .losses import Array, Derivatives, Loss
+from .losses import PLACES, Array, Derivatives, Loss, nearest_places
 
 #: Whole numbers that stand for 1. Sums of 2³³ records stay below 2⁵³, and so exact in double precision.
 UNIT = 2**20
@@ -30,6 +30,10 @@ HESSIAN_NOISE = 4
 DRAWN = 2**12
 #: Whole number that a Hessian of one unit becomes.
 CONSTANT = (UNIT - 1) // HESSIAN_NOISE
+#: Score and Hessian of an output for one record, as score · 2^BITS + Hessian.
+PackedRecords: TypeAlias = NDArray[np.int64]
+#: Bits of the sum of Hessians, and most records with which it has no more: PART · UNIT / HESSIAN_NOISE < 2^BITS.
+BITS, PART = 30, 2**12 - 1
 
 
 def squared_hessians(loss: Loss) -> Fraction:
@@ -130,6 +134,44 @@ def bounded_records(values: Array, loss: Loss) -> Array:
     return values
 
 
+def packed_records(derivatives: Derivatives, loss: Loss) -> PackedRecords:
+    """What records add: bounded whole numbers, with score and Hessian of an output in one.
+
+    Shape (n_outputs, n_samples).
+    """
+    scores, hessians = np.split(bounded_records(whole_numbers(derivatives, loss), loss), 2)
+    scores *= 2**BITS  # exact in double precision, as |score| ≤ UNIT
+    scores += hessians
+    return scores.astype(np.int64)
+
+
+def unpacked(packed: PackedRecords) -> PackedRecords:
+    """Scores and Hessians, shape (2 · n_outputs, n), of packed ones or of sums of at most PART of them."""
+    return np.concatenate([packed >> BITS, packed & (2**BITS - 1)])
+
+
+def records_at(outputs: Array, targets: NDArray[Any], loss: Loss) -> PackedRecords:
+    """What records add at their outputs; it is looked up where the loss has few targets.
+
+    Shape (n_outputs, n_samples).
+    """
+    if loss.labels is None:
+        return packed_records(loss.derivatives(outputs, targets), loss)
+    places = nearest_places(outputs)
+    places += np.multiply(targets == loss.labels[1], len(PLACES), dtype=np.intp)
+    found: PackedRecords = _table(type(loss)).take(places, mode="clip")  # no number is a place of the table, too
+    return found
+
+
+@functools.lru_cache(maxsize=4)
+def _table(kind: type[Loss]) -> PackedRecords:
+    """What a record of each label adds at each of ``PLACES``, one label after the other."""
+    loss = kind()
+    outputs, targets = np.tile(PLACES, 2)[np.newaxis], np.repeat(loss.labels or (), len(PLACES))
+    found: PackedRecords = packed_records(loss.derivatives(outputs, targets), loss)[0]
+    return found
+
+
 def _all_fit(scores: Array, hessians: Array, loss: Loss) -> bool:
     """Return whether all records keep their bounds, by their extremes alone.
 
@@ -152,6 +194,24 @@ def _largest_hessian(loss: Loss) -> int:
 def column_squares(values: Array) -> Array:
     """Squared norms of the columns of an array."""
     found: Array = np.einsum("ij,ij->j", values, values)
+    return found
+
+
+def packed_sums(packed: PackedRecords, cells: NDArray[np.integer[Any]], n_cells: int) -> NDArray[np.int64]:
+    """Sums over each cell of what records add, shape (2 · n_outputs, n_cells).
+
+    One pass sums scores and Hessians: of as many records at once as keep them apart, unless there are more cells.
+    """
+    if n_cells > PART:
+        return cell_sums(unpacked(packed).astype(np.float64), cells, n_cells).astype(np.int64)
+    n_full = len(cells) // PART  # full parts, each of which is summed in places of its own
+    places, parts = cells.astype(np.intp), np.zeros((len(packed), n_full + 1, n_cells), np.int64)
+    full = places[: n_full * PART].reshape(n_full, PART)
+    full += n_cells * np.arange(n_full)[:, np.newaxis]
+    places[n_full * PART :] += n_full * n_cells
+    for sums, row in zip(parts, packed):
+        np.add.at(sums.reshape(-1), places, row)
+    found: NDArray[np.int64] = unpacked(parts).sum(axis=1)
     return found
 
 

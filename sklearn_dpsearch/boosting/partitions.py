@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._process import in_fixed_words
+from .._process import at_most_threads, in_fixed_words
 from .._process.containment import STOPPED, TrainingStoppedError
 from ..data.files import read_file
 from ..data.partitions import (
@@ -70,8 +70,10 @@ def lazy_on_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _predict_frame(frame: Any, model: Any, method: str) -> Any:
-    """Predictions for a frame of pandas, as a series or a frame."""
-    pandas, found = sys.modules["pandas"], getattr(model, method)(frame)
+    """Predictions for a frame of pandas, as a series or a frame; in one thread, as Dask has others for other frames."""
+    pandas = sys.modules["pandas"]
+    with at_most_threads(1):
+        found = getattr(model, method)(frame)
     if found.ndim == 1:
         return pandas.Series(found, frame.index, name="predictions")
     return pandas.DataFrame(found, frame.index, columns=list(model.classes_))

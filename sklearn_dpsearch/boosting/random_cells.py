@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -28,8 +27,13 @@ class Partition(NamedTuple):
 
     def cells(self, codes: Codes) -> CellNumbers:
         """Number of the cell of each record, by the record's codes."""
-        groups = (lookup[codes[place]] for place, lookup in zip(self.features, self.lookups))
-        return functools.reduce(np.add, groups, np.zeros(codes.shape[1], np.uint8))
+        groups = [lookup.take(codes[place], mode="wrap") for place, lookup in zip(self.features, self.lookups)]
+        if not groups:
+            return np.zeros(codes.shape[1], np.uint8)
+        found: CellNumbers = groups[0]
+        for others in groups[1:]:
+            found += others
+        return found
 
 
 #: Share of the rounds in which all features are drawn as often, and of later draws that follow the gains.

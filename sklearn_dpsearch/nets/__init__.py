@@ -1,7 +1,6 @@
 """Differentially private neural networks for scikit-learn.
 
-Ready-made for data frames: ``DPTabularClassifier``, ``DPTabularRegressor``, and their means with boosting,
-``DPTabularEnsembleClassifier``, ``DPTabularEnsembleRegressor``. For arrays: ``DPLogisticRegression``,
+Ready-made for data frames: ``DPTabularClassifier``, ``DPTabularRegressor``. For arrays: ``DPLogisticRegression``,
 ``DPLinearRegression``, ``DPMLPClassifier``, ``DPMLPRegressor``. With a module of your own: ``DPNeuralNetClassifier``,
 ``DPNeuralNetBinaryClassifier``, ``DPNeuralNetMultiLabelClassifier``, ``DPNeuralNetRegressor`` (skorch). All train with
 DP-SGD, state their guarantee from their arguments alone, and can be searched by every search of this library.
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
         DPMLPClassifier,
         DPMLPRegressor,
     )
-    from .estimators.ensembles import DPTabularEnsembleClassifier, DPTabularEnsembleRegressor
     from .estimators.frame_estimators import DPTabularClassifier, DPTabularRegressor
     from .estimators.skorch_nets import (
         DPNeuralNetBinaryClassifier,
@@ -40,15 +38,12 @@ __all__ = [
     "DPNeuralNetMultiLabelClassifier",
     "DPNeuralNetRegressor",
     "DPTabularClassifier",
-    "DPTabularEnsembleClassifier",
-    "DPTabularEnsembleRegressor",
     "DPTabularRegressor",
     "OpacusNet",
 ]
 #: Module of each name that is no skorch net, imported on demand: searches and users of diffprivlib need no torch.
 _MODULES = {
     "estimators.array_estimators": "DPLinearRegression DPLogisticRegression DPMLPClassifier DPMLPRegressor",
-    "estimators.ensembles": "DPTabularEnsembleClassifier DPTabularEnsembleRegressor",
     "estimators.frame_estimators": "DPTabularClassifier DPTabularRegressor",
     "opacus_net": "OpacusNet",
 }

@@ -17,7 +17,7 @@ WORDS = {
     **dict.fromkeys(("enum", "categories"), "values"),
 }
 #: Words of a schema's entry.
-OPTIONS = frozenset({"lower", "upper", "bins", "scale", "values", "buckets"})
+OPTIONS = frozenset({"lower", "upper", "bins", "scale", "values", "buckets", "direction"})
 #: Words of a code book that say nothing about values.
 SILENT = frozenset(
     {

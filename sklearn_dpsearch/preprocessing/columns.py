@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 MISSING, UNKNOWN = "missing", "unknown"
 #: Fit of a value to its entry in the schema, beside missing and unknown values.
 FITS, BELOW, ABOVE = "fits", "below", "above"
+#: Directions of a target along a column, as schemas have them.
+DIRECTIONS = {"decreasing": -1, "increasing": 1}
 #: Kinds of values, by NumPy's letters.
 KINDS = {
     "b": "flags", "i": "integers", "u": "integers", "f": "numbers", "c": "complex numbers", "M": "dates",
@@ -130,6 +132,17 @@ class Column(ABC):
     mean_square: ClassVar[float] = 1.0
     #: Smallest number of an output for a value; the largest is 1.
     lowest: ClassVar[float]
+    #: Whether the target falls (-1) or rises (1) with the values; 0: not stated.
+    direction = 0
+
+    def stated_direction(self) -> dict[str, str]:
+        """Option of a schema's entry that states the direction; empty without one."""
+        words = {direction: word for word, direction in DIRECTIONS.items()}
+        return {"direction": words[self.direction]} if self.direction else {}
+
+    def direction_in_words(self) -> list[str]:
+        """Direction of the target in words; empty without one."""
+        return [f"the target is {word} in it" for word in self.stated_direction().values()]
 
     @abstractmethod
     def encoded(self, values: NDArray[Any], detail: Detail) -> Array:
@@ -226,11 +239,14 @@ class Choice(OneHot):
         Declared kind: text, numbers, or empty.
     confirmed : bool
         Whether two neighbouring whole numbers are known to be all values, and no ends of a range.
+    direction : {-1, 0, 1}
+        Whether the target falls or rises in the order of the list; 0: not stated.
     """
 
     values: tuple[Hashable, ...]
     kind: str = ""
     confirmed: bool = False
+    direction: int = 0
 
     def labels(self) -> Sequence[Any]:
         return (*self.values, UNKNOWN)
@@ -272,13 +288,13 @@ class Choice(OneHot):
         return rng.permutation(np.resize(objects(self.values), n))
 
     def stated(self) -> Any:
-        asked = looks_like_ends(self.values) or (self.confirmed and are_neighbours(self.values))
-        return {"values": list(self.values)} if asked else list(self.values)
+        asked = looks_like_ends(self.values) or (self.confirmed and are_neighbours(self.values)) or self.direction
+        return {"values": list(self.values), **self.stated_direction()} if asked else list(self.values)
 
     def described(self, bins: int = 0, most: int | None = None) -> str:
         shown = ", ".join(map(repr, self.values[:most]))
         more = "" if most is None or len(self.values) <= most else f" and {len(self.values) - most} more"
-        return f"one of {len(self.values)} values: {shown}{more}"
+        return ", ".join([f"one of {len(self.values)} values: {shown}{more}", *self.direction_in_words()])
 
 
 @dataclass(frozen=True)

@@ -80,12 +80,15 @@ class Range(Column):
         Number of equal bins, or the inner edges in the column's own units; "encoder": as the encoder says.
     scale : {"linear", "log"}
         "log", of numbers alone: equally spaced by sign(x)·log(1 + |x|).
+    direction : {-1, 0, 1}
+        Whether the target falls or rises with the values; 0: not stated.
     """
 
     lower: Any
     upper: Any
     bins: Any = ENCODER
     scale: str = LINEAR
+    direction: int = 0
 
     @abstractmethod
     def numbers(self, values: Any) -> Array:
@@ -201,15 +204,14 @@ class Range(Column):
     def stated(self) -> Any:
         bins = {} if self.bins == ENCODER else {"bins": list(self.bins) if isinstance(self.bins, tuple) else self.bins}
         scale = {} if self.scale == LINEAR else {"scale": self.scale}
-        return (
-            {"lower": self.lower, "upper": self.upper, **bins, **scale} if bins or scale else (self.lower, self.upper)
-        )
+        options = {**bins, **scale, **self.stated_direction()}
+        return {"lower": self.lower, "upper": self.upper, **options} if options else (self.lower, self.upper)
 
     #: Kind of the values, in a word.
     noun: ClassVar[str]
 
     def described(self, bins: int = 0, most: int | None = None) -> str:
-        options = [*self._options_in_words(), *([f"{bins} bins"] if bins else [])]
+        options = [*self._options_in_words(), *([f"{bins} bins"] if bins else []), *self.direction_in_words()]
         return ", ".join([f"{self.noun} from {self.lower} to {self.upper}", *options])
 
     def _options_in_words(self) -> list[str]:

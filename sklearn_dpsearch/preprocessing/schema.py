@@ -17,7 +17,7 @@ import numpy as np
 from ..data.columns import Given, columns_of
 from ..errors import did_you_mean
 from .code_books import columns_of_book, entry_of, read_book, yaml_module
-from .columns import Choice, Column, Detail, Hashed, looks_like_ends
+from .columns import DIRECTIONS, Choice, Column, Detail, Hashed, looks_like_ends
 from .ranges import AUTO, ENCODER, LINEAR, LOG, DateRange, NumberRange, Range
 
 #: Most listed values of a column that are shown where a model says how it reads a table.
@@ -38,7 +38,9 @@ class Schema(Mapping[str, Any]):
         says more: ``{"lower": 17, "upper": 90, "bins": [25, 35, 50]}`` (inner edges, a number, "auto" or None),
         ``{"lower": -500, "upper": 10_000, "scale": "log"}`` (equally spaced by sign(x)·log(1 + abs(x))),
         ``{"buckets": 64}`` for a column of very many values, each hashed into a bucket, and ``{"values": [0, 5]}`` for
-        two values that look like the ends of a range: as a list alone they are refused. Code books are read as they
+        two values that look like the ends of a range: as a list alone they are refused. ``"direction": "increasing"``
+        (or "decreasing") beside ends or values says that the target rises with the column, in the order of a list: a
+        public fact that boosting keeps. Code books are read as they
         are: ``{"min": 2, "max": 9}``, ``{"1": "flat", "2": "house"}`` (codes with labels), JSON Schema (``minimum``,
         ``maximum``, ``enum``, ``type``) and Frictionless Table Schema (``fields`` with ``constraints``).
 
@@ -120,6 +122,19 @@ class Schema(Mapping[str, Any]):
             raise ValueError("Found no column that is left of the schema; at least one is needed.")
         part = object.__new__(type(self))
         part.columns = MappingProxyType({name: self._column_named(name) for name in names})
+        return part
+
+    def directed(self, directions: Mapping[str, int]) -> Self:
+        """Schema in which the target falls (-1) or rises (1) with some columns.
+
+        Raises
+        ------
+        KeyError, ValueError
+            For a column that the schema lacks, is of buckets, or has another direction there.
+        """
+        changed = {name: _directed(name, self._column_named(name), way) for name, way in directions.items() if way}
+        part = object.__new__(type(self))
+        part.columns = MappingProxyType({**self.columns, **changed})
         return part
 
     def read_columns(self, X: Any) -> Mapping[str, Given]:
@@ -254,6 +269,13 @@ def column_of(name: str, stated: Any) -> Column:
     if isinstance(stated, Column):
         return stated
     stated, declared = entry_of(name, stated)
+    if isinstance(stated, Mapping) and "direction" in stated:
+        word, others = stated["direction"], {key: value for key, value in stated.items() if key != "direction"}
+        if word not in DIRECTIONS:
+            raise ValueError(
+                f"Found direction={word!r} for column {name!r} of the schema; one of {sorted(DIRECTIONS)} is needed."
+            )
+        return _directed(name, column_of(name, others), DIRECTIONS[word])
     if isinstance(stated, tuple) and len(stated) == 2:
         stated = {"lower": stated[0], "upper": stated[1]}
     if isinstance(stated, Mapping) and set(stated) == {"buckets"}:
@@ -276,6 +298,16 @@ def column_of(name: str, stated: Any) -> Column:
         "the largest), a list of all values, or a dictionary is needed: {'lower': 0, 'upper': 9, 'bins': [2, 5], "
         f"'scale': 'log'}}, {{'values': [0, 5]}} or {{'buckets': 64}}. {DRAFT}"
     )
+
+
+def _directed(name: str, column: Column, direction: int) -> Column:
+    """Column in whose values the target falls or rises."""
+    if not isinstance(column, (Range, Choice)) or column.direction not in (0, direction):
+        raise ValueError(
+            f"Found the direction {direction} for column {name!r} of the schema, which is {column.described()}; a "
+            "range, or a list in order, without the opposite direction is needed."
+        )
+    return replace(column, direction=direction)
 
 
 def _ambiguous_list(name: str, first: Any, second: Any) -> str:

@@ -1,13 +1,10 @@
-"""Helpers of all displays: axes, distinguishable colours, and costs of searches."""
+"""Helpers of all displays: axes and distinguishable colours."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import cycle
-from typing import Any, ClassVar, Self
-
-from ..search import BasePrivateSearch
+from typing import Any
 
 
 class Display:
@@ -27,31 +24,6 @@ class Display:
         self.ax_ = axes_of(ax, type(self).__name__)
         self.figure_ = self.ax_.figure
         return self.ax_
-
-
-class SearchDisplay(Display):
-    """Base class of displays of what a search costs."""
-
-    #: Compute the display of a statement.
-    _from: ClassVar[Callable[..., Any]]
-
-    @classmethod
-    def from_estimator(cls, search: BasePrivateSearch, **options: Any) -> Self:
-        """Display the cost of a search: spent, or before ``fit`` planned.
-
-        Parameters
-        ----------
-        search : search
-        **options : dict
-            As for the display of a statement.
-
-        Returns
-        -------
-        self : object
-        """
-        spent = getattr(search, "privacy_spent_", None)
-        made: Self = cls._from(search.privacy_cost() if spent is None else spent, **options)
-        return made
 
 
 def axes_of(ax: Any, asking: str) -> Any:
@@ -90,11 +62,6 @@ LOOKS = (
     Look("#8C8C8C", (0, (3, 1, 1, 1)), "X"),
     Look("#F0E442", (0, (4, 4)), "*"),
 )
-
-
-def cycle_looks() -> Iterator[Look]:
-    """Cycle through all styles of lines."""
-    return cycle(LOOKS)
 
 
 def plain_ticks(axis: Any, places: Any = None) -> None:

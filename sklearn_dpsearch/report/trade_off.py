@@ -12,14 +12,15 @@ from ..privacy import Guarantee
 from ..privacy._types import Array
 from ..privacy.guarantees.base import Statement, as_guarantee
 from ..privacy.statement.content import Curve, percent_up
-from .drawing import LOOKS, SearchDisplay
+from ..search import BasePrivateSearch
+from .drawing import LOOKS, Display
 
 #: The smallest rate on a logarithmic scale.
 LEAST = 1e-4
 
 
 @dataclass(kw_only=True, eq=False)
-class TradeOffDisplay(SearchDisplay):
+class TradeOffDisplay(Display):
     """Display of the largest true positive rates of any attack.
 
     Over its false positive rate.
@@ -76,7 +77,22 @@ class TradeOffDisplay(SearchDisplay):
             advantage=total.advantage(),
         )
 
-    _from = from_guarantee
+    @classmethod
+    def from_estimator(cls, search: BasePrivateSearch, *, rates: Sequence[float] = (0.01,)) -> TradeOffDisplay:
+        """Compute the curve of what a search spent, or before ``fit`` of what it will cost.
+
+        Parameters
+        ----------
+        search : search
+        rates : sequence of float, default=(0.01,)
+            False positive rates at which it is read.
+
+        Returns
+        -------
+        TradeOffDisplay
+        """
+        spent = getattr(search, "privacy_spent_", None)
+        return cls.from_guarantee(search.privacy_cost() if spent is None else spent, rates=rates)
 
     def plot(self, ax: Any = None, *, name: str = "no attack lies above", log: bool = False) -> TradeOffDisplay:
         """Draw the curve, the diagonal of guessing and the readings.

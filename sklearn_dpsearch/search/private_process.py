@@ -27,7 +27,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from .._process import Stage, is_private
+from .._process import Stage, at_most_threads, is_private
 from . import serving
 from .pickling import Code, Packed, beyond_streams, pickled, unpickled
 from .private_folder import PrivateFolder
@@ -410,10 +410,10 @@ def _uses_cuda() -> bool:
 
 
 def _with_threads(work: Callable[[], Found], threads: int | None) -> Found:
-    """Do work with a number of threads of linear algebra."""
+    """Do work with a number of threads of linear algebra, and of models that have their own."""
     if threads is None:
         return work()
     if (torch := sys.modules.get("torch")) is not None:
         torch.set_num_threads(threads)
-    with (HERE.pools or ThreadpoolController()).limit(limits=threads):
+    with at_most_threads(threads), (HERE.pools or ThreadpoolController()).limit(limits=threads):
         return work()

@@ -36,11 +36,16 @@ def without(place, X, y):
     return X.drop(index=place), y.drop(index=place)
 
 
+def blank(place, X, y):
+    """The record stays in its place, without a target: the number of records is public."""
+    return X, y.where(y.index != place)
+
+
 @pytest.mark.parametrize("make", [classifier, regressor])
 @pytest.mark.parametrize("neighboring", ["zero_out", "add_remove", "replace_one"])
 def test_boosting_keeps_what_it_declares(make, neighboring):
     X, y = table()
-    other = without(3, X, y)
+    other = without(3, X, y) if neighboring == "add_remove" else blank(3, X, y)
     if neighboring == "replace_one":
         other = (X.copy(), y.copy())
         other[1][3] = 1 - y[3]
@@ -50,6 +55,14 @@ def test_boosting_keeps_what_it_declares(make, neighboring):
     assert len(found.releases) == 16  # the start, and each round
     assert 0.3 < found.largest <= 1
     assert found == replay(make(neighboring=neighboring), X, y, neighbour=other)  # deterministic
+
+
+@pytest.mark.parametrize("make", [classifier, regressor])
+def test_only_a_model_that_is_told_an_expected_number_does_not_count_its_records(make):
+    """As in a random subset, where a record that is not drawn and a blank one have to be the same."""
+    X, y = table()
+    assert not replay(make(), X, y, neighbour=without(3, X, y)).passed
+    assert replay(make(**make().expecting(190.0)), X, y, neighbour=without(3, X, y)).passed
 
 
 def test_a_person_is_replayed_as_a_whole():
@@ -83,7 +96,7 @@ def test_hessians_for_free_are_seen(monkeypatch):
     X, y = table()
     monkeypatch.setattr(noise, "squared_hessians", lambda loss: 0)
     monkeypatch.setattr(noise, "bounded_records", lambda values, loss: values)
-    found = replay(regressor(), X, y * 100, neighbour=without(3, X, y * 100))
+    found = replay(regressor(), X, y * 100, neighbour=blank(3, X, y * 100))
     assert not found.passed
     assert found.different == ()
     assert 1.0 < found.largest < 1.2
@@ -100,7 +113,7 @@ def test_an_attribute_that_does_not_follow_from_noisy_sums_is_seen(monkeypatch):
         self.n_samples_ = records.n_units
 
     monkeypatch.setattr(base.GradientBoosting, "_train", leaking)
-    found = replay(classifier(), X, y, neighbour=without(3, X, y))
+    found = replay(classifier(neighboring="add_remove"), X, y, neighbour=without(3, X, y))
     assert found.different == ("n_samples_",)
     assert not found.passed
     assert str(found).endswith("no: n_samples_")

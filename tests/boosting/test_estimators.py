@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sklearn_dpsearch import PrivacyError
-from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base, rounds
 from sklearn_dpsearch.boosting.noise import squared_distance
 from sklearn_dpsearch.boosting.random_cells import EXPLORING, WHOLE
 from sklearn_dpsearch.data.rows import ChosenRows
@@ -153,6 +153,7 @@ def test_epsilon_and_delta_are_met(kind):
         {"parts": 40},
         {"max_features_per_cell": 1},
         {"random_state": 3},
+        {"n_jobs": 2},
     ],
 )
 def test_parameters_that_are_not_named_leave_the_guarantee_alone(kind, changed):
@@ -170,7 +171,7 @@ def test_a_search_multiplies_the_privacy_loss_as_configured(kind):
     assert MODELS[kind](target_mu=None).scaled_privacy(0.5)["target_mu"] == 0.5
     assert MODELS[kind]().under("replace_one") == {"neighboring": "replace_one"}
     assert MODELS[kind](target_mu=None, neighboring="replace_one").under("zero_out") == {"neighboring": "zero_out"}
-    assert MODELS[kind]().expecting(100.0) == {}
+    assert MODELS[kind]().expecting(100.0) == {"expected_samples": 100.0}
 
 
 def test_a_record_that_is_blanked_costs_half_of_what_was_asked_for_a_replaced_one(kind):
@@ -211,6 +212,24 @@ def test_cells_do_not_depend_on_the_records(kind):
     for mine, theirs in zip(model.partitions_[:same], other.partitions_[:same]):
         assert mine[0] == theirs[0]
         assert all(np.array_equal(lookup, same) for lookup, same in zip(mine[1], theirs[1]))
+
+
+@pytest.mark.parametrize("changed", [{}, {"init": True}, {"groups": True}])
+def test_weights_are_the_same_bits_for_any_number_of_threads(kind, changed, monkeypatch):
+    monkeypatch.setattr(rounds, "BLOCK", 97)
+    monkeypatch.setattr(rounds, "PERSONS", 97)
+    monkeypatch.setattr(base, "BLOCK", 97)
+    monkeypatch.setattr(base, "threads_now", lambda n_jobs: n_jobs or 1)  # more than a processor each
+    given = {"init": STARTS[kind]} if "init" in changed else {}
+    groups = np.arange(len(TABLE)) // 3 if "groups" in changed else None
+    found = [
+        MODELS[kind](random_state=0, noise_seed=0, max_iter=25, n_jobs=n_jobs, **given) for n_jobs in (None, 1, 2, 3)
+    ]
+    for model in found:
+        model.fit(TABLE, TABLE[model.target], groups)
+        for one, other in zip(model.weights_, found[0].weights_, strict=True):
+            assert one.tobytes() == other.tobytes()
+        assert model.predict(TABLE).tolist() == found[0].predict(TABLE).tolist()
 
 
 @pytest.mark.slow
@@ -296,6 +315,7 @@ def test_a_failed_fit_leaves_no_model(kind):
         ({"learning_rate": 1e300}, "learning_rate"),
         ({"prior_factor": 1e170}, "prior_factor"),
         ({"max_features_per_cell": 0}, "max_features_per_cell"),
+        ({"n_jobs": 0}, "n_jobs"),
         ({"target_mu": 1e-9}, "larger target"),
         ({"neighboring": "any"}, "neighboring"),
     ],

@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.boosting.features import CodedColumns
+from sklearn_dpsearch.boosting.features import BinLookup, CodedColumns
 from sklearn_dpsearch.data.rows import ChosenRows
 from sklearn_dpsearch.preprocessing import Schema
 
@@ -91,3 +91,24 @@ def test_chosen_rows_are_coded_like_a_copy_of_them_and_read_block_by_block(monke
     monkeypatch.setattr("sklearn_dpsearch.boosting.features.BLOCK", 7)
     np.testing.assert_array_equal(columns.codes(ChosenRows(X, chosen)), copied)
     assert read == [7, 7, 3]
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [],
+        [1.0, 2.0],
+        np.linspace(0, 1, 128),
+        np.unique(np.concatenate([np.linspace(0, 1e5, 128), np.geomspace(1, 1e5, 128)])),
+        [-1e308, -1e307, 0.0, 1e307, 1e308],
+        np.arange(5) * 5e-324,
+        1e15 + np.arange(50.0),
+    ],
+)
+def test_bins_are_looked_up_as_a_search_finds_them(edges):
+    """Also at edges, next to them, and beyond all."""
+    edges, rng = np.array(edges), np.random.default_rng(0)
+    close = [edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)]
+    far = [-np.inf, -1e308, -1.0, -0.0, 0.0, 1e15, 1e308, np.inf]
+    numbers = np.concatenate([*close, far, rng.uniform(size=1000), rng.uniform(-1e5, 2e5, 1000)])
+    np.testing.assert_array_equal(BinLookup(edges).bins(numbers), np.searchsorted(edges, numbers, side="right"))

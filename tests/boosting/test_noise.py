@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
+from sklearn_dpsearch.boosting.losses import GRID, BinaryLoss, SoftmaxLoss, SquaredLoss
 from sklearn_dpsearch.boosting.noise import (
+    PART,
     UNIT,
     NoisySums,
     bounded_records,
     noise_scale,
+    packed_records,
+    packed_sums,
+    records_at,
     squared_distance,
+    unpacked,
     whole_numbers,
 )
 from sklearn_dpsearch.errors import BudgetUnreachableError
@@ -131,6 +136,31 @@ def test_a_record_with_other_hessians_than_all_others_counts_as_nothing():
     constant = (UNIT - 1) // 4
     found = bounded_records(np.array([[5.0, 5.0, 5.0], [constant, constant - 1.0, 0.0]]), SquaredLoss())
     assert found.tolist() == [[5, 0, 0], [constant, 0, 0]]
+
+
+@pytest.mark.parametrize("label", [-1, 1])
+def test_a_record_of_two_classes_is_looked_up_with_what_it_adds(label):
+    """At every place of the table, between places and beyond its ends."""
+    outputs = np.concatenate([LOGITS, rng.uniform(-50, 50, 50_000), (rng.integers(-9, 9, 50) + 0.5) / GRID])
+    outputs, labels = np.append(outputs, [-1e300, 1e300, -np.inf, np.inf])[np.newaxis], np.int8(label)
+    expected = packed_records(BinaryLoss().derivatives(outputs, labels), BinaryLoss())
+    np.testing.assert_array_equal(records_at(outputs, np.full(outputs.size, labels), BinaryLoss()), expected)
+    with np.errstate(invalid="ignore"):
+        no_number = records_at(np.full((1, 1), np.nan), np.array([labels]), BinaryLoss())
+    assert np.square(unpacked(no_number)).sum() <= largest(BinaryLoss())
+
+
+@pytest.mark.parametrize("n_cells", [1, 7, PART + 1])
+@pytest.mark.parametrize("score", [-UNIT, 0, UNIT])
+def test_sums_in_one_number_are_exact_where_every_record_adds_the_most(score, n_cells):
+    """Of more records than one number can hold."""
+    number = 2 * PART + 17
+    packed = np.full((2, number), score * 2**30 + UNIT // 4)
+    assert unpacked(packed)[:, 0].tolist() == [score, score, UNIT // 4, UNIT // 4]
+    cells = (np.arange(number) % n_cells).astype(np.uint16)
+    counts = np.bincount(cells)
+    expected = np.array([counts * score, counts * score, counts * (UNIT // 4), counts * (UNIT // 4)])
+    assert np.array_equal(packed_sums(packed, cells, n_cells)[:, : len(counts)], expected)
 
 
 @pytest.mark.parametrize("releases", [1, 3, 801])

@@ -47,8 +47,9 @@ def test_a_record_moves_no_sum_by_more_than_without_a_start(kind, place):
     for age in (TABLE["age"][place], 1000.0):
         records = TABLE.copy()
         records.loc[place, "age"] = age
-        target, fewer = make().target, records.drop(index=place)
-        found = replay(make(), records, records[target], neighbour=(fewer, fewer[target]))
+        target = make().target
+        blank = records.assign(**{target: records[target].where(records.index != place)})
+        found = replay(make(), records, records[target], neighbour=(blank, blank[target]))
         bound = squared_distance(make()._loss_and_targets(records[target].to_numpy())[0], "zero_out")
         assert {one.squared_sensitivity for one in found.releases} == {bound * base.UNIT**2}
         assert len(found.releases) == 27

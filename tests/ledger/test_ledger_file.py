@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pickle
 import re
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -277,6 +278,23 @@ def test_the_last_of_the_budget_goes_to_one_process_alone(tmp_path):
     _in_processes(_enter_what_fits, ledger.path, 20)
     assert len(ledger.entries()) == 20
     assert ledger.spent().epsilon == 20.0
+
+
+def test_what_others_enter_while_a_ledger_waits_for_the_lock_counts(tmp_path, monkeypatch):
+    ledger = PrivacyLedger(tmp_path / "x.ledger", epsilon=1, delta=0)
+    other, locked = PrivacyLedger(ledger.path), ledger_file.locked
+
+    @contextmanager
+    def waited(path):
+        monkeypatch.setattr(ledger_file, "locked", locked)
+        other.spend(ONE)
+        with locked(path):
+            yield
+
+    monkeypatch.setattr(ledger_file, "locked", waited)
+    with pytest.raises(BudgetExceededError, match="what was spent before"):
+        ledger.spend(ONE)
+    assert len(ledger.entries()) == 1
 
 
 def test_a_lock_that_is_never_given_back_is_said(ledger, monkeypatch):

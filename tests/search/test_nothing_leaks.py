@@ -237,7 +237,8 @@ def test_an_interrupt_of_the_caller_passes_and_leaves_what_was_spent(which, n_jo
 
 
 def _interrupt_when_spent(search, earlier=None):
-    while getattr(search, "privacy_spent_", None) is earlier:
+    latest = time.monotonic() + 20  # by then it is spent, or never will be
+    while getattr(search, "privacy_spent_", None) is earlier and time.monotonic() < latest:
         time.sleep(0.01)
     time.sleep(0.2)
     signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)

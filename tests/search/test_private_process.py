@@ -20,9 +20,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from joblib import cpu_count
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, NoModelError
-from sklearn_dpsearch._process import Stage, is_private
+from sklearn_dpsearch._process import Stage, is_private, threads_now
 from sklearn_dpsearch.privacy import Fixed, PrivacyError
 from sklearn_dpsearch.search import private_process
 from sklearn_dpsearch.search.pickling import Code, Packed, pickled, unpickled
@@ -81,6 +82,15 @@ def of_this_module():
 
 
 @pytest.mark.slow
+def test_runs_side_by_side_share_the_processors():
+    def threads():
+        return [
+            in_own_process(partial(threads_now, n_jobs), most) for n_jobs in (-1, 10**6, None) for most in (None, 1)
+        ]
+
+    assert privately(threads) == [cpu_count(), 1, cpu_count(), 1, 1, 1]
+
+
 def test_each_process_draws_noise_of_its_own():
     """Also from generators of modules, of scripts' functions and of objects, and from methods of the global ones."""
     own, normal, gauss = np.random.default_rng(5), np.random.normal, random.gauss

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
@@ -266,34 +266,8 @@ class TableNet(DPSGDEstimator):
 # --- classes and numbers ----------------------------------------------------------------------------------------------
 
 
-class LogitClassifier(ClassifierMixin, ABC):
-    """Classifier of tables by logits."""
-
-    classes_: NDArray[Any]
-
-    @abstractmethod
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
-
-    def predict_proba(self, X: Any) -> Array:
-        """Class probabilities, shape (n_samples, n_classes)."""
-        probabilities: Array = np.exp(self.predict_log_proba(X))
-        return probabilities
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable label of each record, shape (n_samples,)."""
-        places = self.predict_log_proba(X).argmax(axis=1)  # first, because it raises for an unfitted model
-        labels: NDArray[Any] = self.classes_[places]
-        return labels
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # because of the noise
-        return tags
-
-
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
-class TableClassifier(LogitClassifier, TableNet):
+class TableClassifier(ClassifierMixin, TableNet):
     """Net for a table with labels, and probabilities from logits.
 
     Parameters
@@ -378,6 +352,22 @@ class TableClassifier(LogitClassifier, TableNet):
         """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
         logarithms: Array = log_softmax(self._outputs(X), axis=1)
         return logarithms
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, shape (n_samples, n_classes)."""
+        probabilities: Array = np.exp(self.predict_log_proba(X))
+        return probabilities
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of each record, shape (n_samples,)."""
+        places = self.predict_log_proba(X).argmax(axis=1)  # first, because it raises for an unfitted model
+        labels: NDArray[Any] = self.classes_[places]
+        return labels
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # because of the noise
+        return tags
 
     def _assumed_of_target(self) -> tuple[str, ...]:
         notes: tuple[str, ...] = ()

@@ -1,0 +1,270 @@
+"""Public directions of columns: the start that they give, and a model that keeps them.
+
+The directed columns, each rising with its direction, add up to an index, along which the start rises. In every round
+they act by themselves, so that each of them has one table of effects. At the end these are made monotone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.isotonic import isotonic_regression
+
+from .features import INDEX_SIZE, Feature
+from .losses import Array, Loss
+from .noise import HESSIAN_NOISE
+from .random_cells import CellNumbers, Partition
+from .rounds import Boosted, BoostingStart, KnownHessians, RecordSums, SumRelease
+
+#: Releases that find the slope along the index, bins of each, share of each step, and the slope that is expected.
+RELEASES, BINS, RATE, SLOPE = 4, 16, 0.7, 3.0
+#: Least share of the largest sum of Hessians that a code has.
+LEAST_MASS = 1e-6
+#: Rounds of a column that tell how many records have each code, and iterations of that.
+MASS_ROUNDS, FITTINGS = 100, 30
+
+
+class Terms(NamedTuple):
+    """Terms of a model: cells, their weights, and the noise in these.
+
+    ``weights`` and ``noise`` have the shape (1, n_cells).
+    """
+
+    partitions: list[Partition]
+    weights: list[Array]
+    noise: list[Array]
+
+    def append(self, partition: Partition, weights: Array, noise: Array) -> None:
+        """Add a term."""
+        self.partitions.append(partition)
+        self.weights.append(weights)
+        self.noise.append(noise)
+
+
+class _Effect(NamedTuple):
+    """Effect of each group of a column in one round, its noise, and the Hessians of each group."""
+
+    place: int
+    groups: NDArray[np.intp]
+    effects: Array
+    noise: Array
+    masses: Array
+
+
+def directions_of(stated: Any, columns: Sequence[str]) -> dict[str, int]:
+    """Directions by column, from ``monotonic_cst``.
+
+    Raises
+    ------
+    ValueError
+        For other numbers than -1, 0 and 1, and for an array of another length than that of the columns.
+    """
+    values = stated if isinstance(stated, dict) else dict(enumerate(np.asarray(stated, dtype=object).ravel().tolist()))
+    wrong = [value for value in values.values() if value not in (-1, 0, 1)]
+    if wrong or (values is not stated and len(values) != len(columns)):
+        raise ValueError(
+            f"Found monotonic_cst={stated!r}; -1, 0 or 1 by the name of a column, or for each of {list(columns)}, is "
+            "needed."
+        )
+    return values if values is stated else {name: int(values[place]) for place, name in enumerate(columns)}
+
+
+# --- the start --------------------------------------------------------------------------------------------------------
+
+
+def start_along_index(
+    records: RecordSums,
+    start: BoostingStart,
+    release: SumRelease,
+    noise: float,
+    place: int,
+    random_state: np.random.Generator,
+) -> tuple[BoostingStart, Terms]:
+    """Go along the index as noisy sums over its bins say.
+
+    Parameters
+    ----------
+    records : RecordSums
+    start : BoostingStart
+    release : callable
+        Of RELEASES sums.
+    noise : float
+        Standard deviation of the noise of a sum of scores.
+    place : int
+        Of the index among the codes.
+    random_state : Generator
+        Of a public seed.
+
+    Returns
+    -------
+    BoostingStart
+        Its outputs are the last step, which the records have still to take.
+    Terms
+        The steps.
+    """
+    known = KnownHessians(start.total, start.variance, noise * HESSIAN_NOISE * records.loss.hessian_unit)
+    terms, step = Terms([], [], []), start.outputs
+    for _ in range(RELEASES):
+        cuts = (np.arange(1, BINS) + random_state.uniform(-0.5, 0.5)) * INDEX_SIZE / BINS
+        groups = np.searchsorted(cuts, np.arange(INDEX_SIZE), side="right").astype(np.uint8)
+        partition = Partition((place,), (groups,), BINS)
+        scores, hessians = release(records.sums(step, partition))
+        step = RATE * _rising_line(scores[0], np.maximum(known.see(hessians)[0][0], 0.0), noise, records.loss)
+        terms.append(partition, step, np.zeros_like(step))
+    return start._replace(outputs=step, total=known.total, variance=known.variance), terms
+
+
+def _rising_line(scores: Array, hessians: Array, noise: float, loss: Loss) -> Array:
+    """Line through the bins of the index that never falls, around its mean, shape (1, n_bins); a shrunk Newton step."""
+    places = np.linspace(-1.0, 1.0, len(scores))
+    places = places - np.average(places, weights=hessians + LEAST_MASS)
+    slope, curvature = float(scores @ places), float(hessians @ np.square(places))
+    variance = float((noise**2 + loss.spread * hessians) @ np.square(places))
+    size: float = slope * curvature / (curvature**2 + variance / SLOPE**2)
+    found: Array = max(size, 0.0) * places[np.newaxis]
+    return found
+
+
+# --- rounds -----------------------------------------------------------------------------------------------------------
+
+
+def without_interactions(features: Sequence[Feature], partition: Partition, weights: Array) -> Array:
+    """Weights of a round in which directed columns act by themselves, whatever the other columns of a cell.
+
+    They are the nearest such weights, of shape (1, n_cells): means over the cells of each group of a directed column,
+    and over the cells of each combination of other groups.
+    """
+    directed = _directed_axes(features, partition)
+    if not directed or len(partition.features) == 1:
+        return weights
+    grid = weights.reshape(_shape(partition))
+    axes, mean = set(range(grid.ndim)), grid.mean()
+    parts = [*({axis} for axis in directed), axes - set(directed)]
+    additive = mean + sum(grid.mean(tuple(axes - part), keepdims=True) - mean for part in parts)
+    return np.broadcast_to(additive, grid.shape).reshape(weights.shape)
+
+
+def _directed_axes(features: Sequence[Feature], partition: Partition) -> list[int]:
+    """Axes of a round's cells whose columns have a direction."""
+    last = len(partition.features) - 1
+    return [last - number for number, place in enumerate(partition.features) if features[place].direction]
+
+
+def _shape(partition: Partition) -> tuple[int, ...]:
+    """Number of groups of each column of a round, the last column first, as cells are numbered."""
+    return tuple(int(groups.max()) + 1 for groups in _groups(partition))[::-1]
+
+
+def _groups(partition: Partition) -> Iterator[NDArray[np.intp]]:
+    """Group of each code of the columns of a round."""
+    stride = 1
+    for lookup in partition.lookups:
+        groups = lookup.astype(np.intp) // stride
+        stride *= int(groups.max()) + 1
+        yield groups
+
+
+# --- the end ----------------------------------------------------------------------------------------------------------
+
+
+def monotone_terms(
+    features: Sequence[Feature], partitions: Sequence[Partition], boosted: Boosted
+) -> tuple[Terms, float]:
+    """Terms of a boosted model, and a constant: those of other columns, and a monotone table for each directed one.
+
+    Parameters
+    ----------
+    features : sequence of Feature
+    partitions : sequence of Partition
+        Of the rounds, without the start.
+    boosted : Boosted
+        Rounds without interactions of directed columns.
+    """
+    terms, constant, effects = Terms([], [], []), 0.0, list[_Effect]()
+    for partition, weights, noise, hessians in zip(partitions, boosted.weights[1:], boosted.noise, boosted.hessians):
+        directed = _directed_axes(features, partition)
+        if not directed:
+            terms.append(partition, weights, noise)
+            continue
+        shape, groups = _shape(partition), list(_groups(partition))
+        grid, squares, masses = (each.reshape(shape) for each in (weights, np.square(noise), np.maximum(hessians, 0.0)))
+        for axis in directed:
+            effects.append(_effect_on_axis(partition, groups, axis, grid, squares, masses))
+            grid = grid - _along(effects[-1].effects, axis, grid.ndim)
+        kept = [number for number in range(len(groups)) if len(groups) - 1 - number not in directed]
+        if not kept:
+            constant += float(grid.flat[0])
+            continue
+        smaller = Partition(
+            tuple(partition.features[number] for number in kept),
+            *_numbered([groups[number] for number in kept]),
+        )
+        first = tuple(0 if axis in directed else slice(None) for axis in range(len(shape)))
+        count = math.prod(shape[axis] for axis in directed)
+        terms.append(smaller, grid[first].reshape(1, -1), np.sqrt(squares.sum(tuple(directed)).reshape(1, -1)) / count)
+    for place in sorted({effect.place for effect in effects}):
+        size = features[place].size
+        monotone, noise = _table(features[place], [effect for effect in effects if effect.place == place])
+        codes = np.arange(size).astype(np.min_scalar_type(size - 1))
+        terms.append(Partition((place,), (codes,), size), monotone, noise)
+    return terms, constant
+
+
+def _effect_on_axis(
+    partition: Partition, groups: Sequence[NDArray[np.intp]], axis: int, grid: Array, squares: Array, masses: Array
+) -> _Effect:
+    """Effect of a column that acts by itself, from the cells of one group of every other column."""
+    number, others = len(groups) - 1 - axis, tuple(other for other in range(grid.ndim) if other != axis)
+    count = grid.size // grid.shape[axis]
+    along = grid[tuple(slice(None) if other == axis else 0 for other in range(grid.ndim))]
+    noise = np.sqrt(squares.sum(others)) / count
+    return _Effect(partition.features[number], groups[number], along - along[0], noise, masses.sum(others))
+
+
+def _along(values: Array, axis: int, ndim: int) -> Array:
+    """Values along one of some axes."""
+    return values.reshape([-1 if other == axis else 1 for other in range(ndim)])
+
+
+def _numbered(groups: Sequence[NDArray[np.intp]]) -> tuple[tuple[CellNumbers, ...], int]:
+    """Lookups of a partition and its number of cells, from the group of each code."""
+    lookups, n_cells = [], 1
+    for each in groups:
+        lookups.append(each * n_cells)
+        n_cells *= int(each.max()) + 1
+    return tuple(lookup.astype(np.min_scalar_type(n_cells - 1)) for lookup in lookups), n_cells
+
+
+def _table(feature: Feature, effects: Sequence[_Effect]) -> tuple[Array, Array]:
+    """Sum of a column's effects for each code, made monotone, and its noise before; shape (1, n_codes) each.
+
+    The monotone one is the nearest, weighted by the Hessians of the codes as noisy sums tell them; a missing value
+    keeps its effect.
+    """
+    table, squares = np.zeros((2, feature.size))
+    for effect in effects:
+        table += effect.effects[effect.groups]
+        squares += np.square(effect.noise)[effect.groups]
+    weights = _masses(effects[-MASS_ROUNDS:])[:-1]
+    ordered = isotonic_regression(table[:-1], sample_weight=weights, increasing=feature.direction > 0)
+    return np.append(ordered, table[-1])[np.newaxis], np.sqrt(squares)[np.newaxis]
+
+
+def _masses(effects: Sequence[_Effect]) -> Array:
+    """Hessians of each code, from those of groups of codes in several rounds, by iterated proportional fitting.
+
+    It finds codes that many records have, whatever codes share their groups (Richardson 1972, Lucy 1974).
+    """
+    groups, masses = [effect.groups for effect in effects], [np.maximum(effect.masses, 0.0) for effect in effects]
+    found = np.full(
+        len(groups[0]), sum(float(each.sum()) for each in masses) / len(masses) / len(groups[0]) + LEAST_MASS
+    )
+    for _ in range(FITTINGS):
+        ratios = [each / np.bincount(group, found) for group, each in zip(groups, masses)]
+        found *= np.mean([ratio[group] for group, ratio in zip(groups, ratios)], axis=0)
+        found = np.maximum(found, LEAST_MASS * max(float(found.max()), 1.0))
+    return found
