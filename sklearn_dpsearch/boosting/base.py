@@ -224,8 +224,13 @@ class GradientBoosting(TableModel):
         return {**unchanged, "expected_samples": n}
 
     def under(self, neighboring: Neighboring) -> dict[str, Any]:
-        """Parameters for a guarantee, and for targets, under these neighbours."""
-        return {"neighboring": neighboring}
+        """Parameters for a guarantee, and for targets, under these neighbours.
+
+        A target for a replaced record is halved for one that is blanked: its replacement, in two such steps, costs what
+        it did.
+        """
+        halved = self._has_target and self.neighboring == "replace_one" != neighboring
+        return {"neighboring": neighboring, **(self.scaled_privacy(0.5) if halved else {})}
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
         """Candidates around the current parameters, for a search with ``param_distributions="auto"``.

@@ -105,8 +105,7 @@ class TableModel(BaseEstimator):
 
         Without a target 1 stands for μ = 1.
         """
-        stated = any(getattr(self, name) is not None for name in TARGETS)
-        return {**dict.fromkeys(TARGETS), "target_mu": (self._mu() if stated else 1.0) * factor}
+        return {**dict.fromkeys(TARGETS), "target_mu": (self._mu() if self._has_target else 1.0) * factor}
 
     @property
     def public_facts(self) -> dict[str, Any]:
@@ -146,6 +145,11 @@ class TableModel(BaseEstimator):
 
     def _coded_columns(self) -> CodedColumns:
         return CodedColumns(self._features(), int(getattr(self, "max_bins", MAX_BINS)))
+
+    @property
+    def _has_target(self) -> bool:
+        """Whether a target is given."""
+        return any(getattr(self, name) is not None for name in TARGETS)
 
     def _mu(self) -> float:
         """μ of one fit, as stated or calibrated."""

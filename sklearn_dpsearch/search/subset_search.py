@@ -153,9 +153,10 @@ class DPSubsetSearchCV(BasePrivateSearch):
     -----
     Accounted by ``sklearn_dpsearch.privacy.subset_then_train`` (docs/theory/subset.md, Theorem 2;
     docs/theory/subset_rest.md, Theorem 4; Koskela & Kulkarni 2023). Under replace-one neighbours a record that changes
-    is one that is blanked and one that takes the blank's place; the subset amplifies both, where the search sets the
-    noise (``epsilon=``) of models that can be stated under zero-out neighbours. Elsewhere it does not, and the total is
-    larger; so it is if the estimator counts its records. If no candidate can be trained and scored, or the final model
+    is one that is blanked and one that takes the blank's place; the subset amplifies both, for models that can be
+    stated under zero-out neighbours where the search sets their noise (``epsilon=``), or where they promise for a
+    replaced record what they did. Elsewhere it does not, and the total is larger; so it is if the estimator counts its
+    records. If no candidate can be trained and scored, or the final model
     cannot be trained, ``NoModelError`` is raised with one fixed message.
 
     Examples
@@ -286,18 +287,22 @@ class SubsetStrategy(BestOfStrategy):
     def _for_presence(self, n_samples: int | None) -> tuple[Families, bool]:
         """Families under zero-out neighbours, for a total under replace-one that the subset amplifies; else as given.
 
-        Only where the search sets the noise, so that no noise of the user's is for another relation.
+        Only where no noise of the user's is for another relation: the search sets it, or each candidate promises for a
+        replaced record what it does as configured.
         """
         search, families = self.search, self.families(n_samples)
-        if families.relation != "replace_one" or len(families.models) > 1 or not search.epsilon:
+        if families.relation != "replace_one" or len(families.models) > 1 or not isinstance(search.score_noise, str):
             return families, False
         settings = self.adapter.under(search.estimator, "zero_out")
-        if settings is None or not isinstance(search.score_noise, str):
+        if settings is None or not (families.calibrated or set(self.space.names).isdisjoint(settings)):
             return families, False
         found = with_parameters(clone(search.estimator), settings)
-        if self.adapter.expecting(found, 1.0) is None:
+        presence = families_of(found, self.adapter, self.space, n_samples, calibrated=families.calibrated)
+        if self.adapter.expecting(found, 1.0) is None or presence.relation != "zero_out":
             return families, False
-        return families_of(found, self.adapter, self.space, n_samples, calibrated=True), True
+        if families.calibrated or presence.promises_if_replaced() == families.promises_if_replaced():
+            return presence, True
+        return families, False
 
     def _fraction(self, n_samples: int | None) -> float:
         """Probability with which a record joins the subset."""

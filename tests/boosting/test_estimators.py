@@ -17,7 +17,7 @@ from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBo
 from sklearn_dpsearch.boosting.noise import squared_distance
 from sklearn_dpsearch.boosting.random_cells import EXPLORING, WHOLE
 from sklearn_dpsearch.data.rows import ChosenRows
-from sklearn_dpsearch.privacy import GaussianDP
+from sklearn_dpsearch.privacy import GaussianDP, as_replace_one
 
 from ..search.toys import refuses_to_fit
 from .models import MODELS, STARTS, TABLE
@@ -170,7 +170,17 @@ def test_a_search_multiplies_the_privacy_loss_as_configured(kind):
         )
     assert MODELS[kind](target_mu=None).scaled_privacy(0.5)["target_mu"] == 0.5
     assert MODELS[kind]().under("replace_one") == {"neighboring": "replace_one"}
+    assert MODELS[kind](target_mu=None, neighboring="replace_one").under("zero_out") == {"neighboring": "zero_out"}
     assert MODELS[kind]().expecting(100.0) == {"expected_samples": 100.0}
+
+
+def test_a_record_that_is_blanked_costs_half_of_what_was_asked_for_a_replaced_one(kind):
+    by_epsilon = MODELS[kind](target_mu=None, target_epsilon=1.0, target_delta=1e-6)
+    for model in (MODELS[kind](target_mu=0.3), by_epsilon):
+        asked = model.set_params(neighboring="replace_one").privacy_guarantee()
+        step = clone(model).set_params(**model.under("zero_out")).privacy_guarantee()
+        assert step == GaussianDP(mu=asked.mu / 2, neighboring="zero_out")
+        assert as_replace_one(step) == asked
 
 
 @pytest.mark.parametrize(

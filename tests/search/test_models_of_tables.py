@@ -7,7 +7,7 @@ import pytest
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.privacy import GaussianDP
+from sklearn_dpsearch.privacy import GaussianDP, Geometric, as_replace_one, best_of, subset_then_train
 from sklearn_dpsearch.scoring.named_scorers import stated_facts
 
 from .tables_toys import BUDGET, SCHEMA, SEARCHES, SPACE, TABLE, classifier, regressor
@@ -77,6 +77,38 @@ def test_nothing_of_a_subset_search_counts_records():
     model = classifier(neighboring="add_remove")
     search = DPSubsetSearchCV(model, SPACE, n_iter=3, epsilon=8.0, delta=1e-4, random_state=0)
     assert search.fit(TABLE, TABLE["pay"]).score(TABLE, TABLE["pay"]) > 0.7
+
+
+@pytest.mark.slow
+def test_a_subset_search_over_boosting_as_configured_pays_in_two_steps():
+    asked = GaussianDP(mu=0.24, neighboring="replace_one")
+    given = {"n_iter": 10, "delta": 1e-5, "subset_fraction": 0.1}
+    model = classifier(neighboring="replace_one", target_mu=0.24, max_iter=5)
+    one = DPSubsetSearchCV(model, SPACE, **given)
+    spent = one.privacy_cost(public=True)
+    step = GaussianDP(mu=0.12, neighboring="zero_out")
+    tune, known = best_of(step, Geometric(10)), subset_then_train(best_of(asked, Geometric(10)), asked, 0.1)
+    assert spent.guarantee == as_replace_one(subset_then_train(tune, step, 0.1))
+    assert spent.epsilon < 0.72 * known.epsilon_at(1e-5)
+    model = one.fit(TABLE, TABLE["pay"]).best_estimator_
+    assert as_replace_one(model.privacy_guarantee()) == asked
+    assert one.privacy_spent_.neighboring == "replace_one"
+
+
+@pytest.mark.parametrize("space", [{"target_mu": [0.1, 0.2]}, {"target_epsilon": [0.5, 1.0]}])
+def test_a_target_that_is_searched_is_one_for_a_replaced_record(space):
+    (name, values), given = *space.items(), {"target_delta": 1e-6} if "target_epsilon" in space else {}
+    model = classifier(neighboring="replace_one", **{name: values[0]}, **given)
+    assert DPSubsetSearchCV(model, space, n_iter=3, delta=1e-5).privacy_cost(public=True).bound == "mixture"
+
+
+@pytest.mark.slow
+def test_a_subset_search_over_nets_as_configured_pays_in_two_steps():
+    """The noise is the same under both relations."""
+    model = net(neighboring="replace_one", noise_multiplier=3.0)
+    spent = DPSubsetSearchCV(model, FACTORS, n_iter=10, delta=1e-5, subset_fraction=0.1).privacy_cost(public=True)
+    step = model.set_params(neighboring="zero_out").privacy_guarantee()
+    assert spent.guarantee == as_replace_one(subset_then_train(best_of(step, Geometric(10)), step, 0.1))
 
 
 @pytest.mark.slow

@@ -90,6 +90,33 @@ def test_noise_of_the_users_stays_under_his_relation(told):
     assert one.privacy_spent_.neighboring == "replace_one"
 
 
+class Halved(Replaced):
+    """Blanking a record takes half of what replacing it may take, so that a replaced one costs what was asked for."""
+
+    def under(self, neighboring):
+        return {"neighboring": neighboring, "epsilon": self.epsilon / (2 if neighboring == "zero_out" else 1)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("train_on", ["rest", "all"])
+def test_models_that_promise_as_configured_for_a_replaced_record_are_amplified_too(train_on):
+    one = watched(Halved(), {"rate": [1.0]}, train_on=train_on)[0]
+    run = PureDP(epsilon=0.5, neighboring="zero_out")
+    total = as_replace_one(subset_then_train(best_of(run, Geometric(5)), run, 0.3, train_on))
+    assert one.privacy_spent_.guarantee == total
+    known = search(Replaced(), {"rate": [1.0]}, train_on=train_on).privacy_cost(400, public=True)
+    assert one.privacy_spent_.epsilon < 0.9 * known.epsilon
+    assert {(run["neighboring"], run["epsilon"]) for run in SEEN} == {("zero_out", 0.5)}
+    assert {run["told_n"] for run in SEEN} == {120, 280 if train_on == "rest" else 400}  # none counts its records
+
+
+@pytest.mark.parametrize("space", [{"epsilon": [0.5, 1.0]}, {"rate": [1.0], "neighboring": ["replace_one"]}])
+def test_noise_that_is_searched_stays_under_its_relation(space):
+    search(Halved(), space, scoring="accuracy").fit(IDS, y)
+    assert {run["neighboring"] for run in SEEN} == {"replace_one"}
+    assert {run["epsilon"] for run in SEEN} <= set(space.get("epsilon", [1.0]))
+
+
 def test_under_replace_one_nothing_is_amplified_and_the_total_says_so():
     one = search().fit(X, y)
     assert one.privacy_spent_.bound == "mixture"

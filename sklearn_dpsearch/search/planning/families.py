@@ -101,6 +101,12 @@ class Families:
         training = Training(self.adapter, self.n_samples, self.relation)
         return [runs[0].guarantee for runs in Points(self.estimator, self.at(1.0), training).promises().runs]
 
+    def promises_if_replaced(self) -> list[Guarantee]:
+        """Guarantee of each candidate, as configured, for a replaced record."""
+        training = Training(self.adapter, self.n_samples, "replace_one", self.n_samples)
+        runs = Points(self.estimator, self.space, training).promises().runs
+        return [run.guarantee for family in runs for run in family]
+
     def at(self, factor: float) -> Space:
         """Space with noise set in the parts of every family; ``factor`` multiplies the privacy losses."""
         self._refuse_searched_noise()
