@@ -52,7 +52,7 @@ NET = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=1, sampl
 ONE = DPLogisticRegression(
     classes=[0, 1], bounds_X=(-1, 1), max_epochs=1, sample_rate=0.01, target_epsilon=1.0, target_delta=1e-8
 )
-FACTORS = {"prior_factor": [0.9, 1.25, 1.7]}
+FACTORS = {"prior_factor": [1.3, 1.8, 2.5]}
 #: What is measured, given K; of boosting also given the number of columns.
 WAYS: dict[str, Callable[[int], Any]] = {
     "one training": lambda k: ONE,

@@ -90,7 +90,7 @@ class GradientBoosting(TableModel):
 
     Parameters
     ----------
-    prior_factor : float, default=1.6
+    prior_factor : float, default=1.8
         Expected size of the steps ÷ their size in the rounds before, as their noisy sums show it. Steps are shrunk
         towards zero, as noise and few records make them large: the more, the smaller the factor.
     max_bins : int, default=128
@@ -156,7 +156,7 @@ class GradientBoosting(TableModel):
     }
     max_iter: int | ByRule = "rule"
     learning_rate: float | ByRule = "rule"
-    prior_factor: float = 1.6
+    prior_factor: float = 1.8
     max_bins: int = MAX_BINS
     parts: int | ByRule = "rule"
     max_features_per_cell: int = 4

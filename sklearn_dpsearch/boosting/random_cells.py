@@ -38,7 +38,7 @@ class Partition(NamedTuple):
 
 #: Share of the rounds in which all features are drawn as often, and of later draws that follow the gains.
 EXPLORING, BY_GAINS = 0.2, 0.6
-#: Codes without an order from which on a column has many values, and the share of rounds in which one of those is alone.
+#: Codes without an order from which on a column has many values, and the share of rounds for one such column alone.
 MANY_VALUES, ALONE = 25, 0.5
 #: One cell, for the start.
 WHOLE = Partition((), (), 1)

@@ -36,8 +36,6 @@ from .random_cells import WHOLE, CellNumbers, Partition, PartitionDraws
 BLOCK = 2**17
 #: Size of weights that is expected at first, rounds that follow it alone, and the largest size that is measured.
 FIRST_SCALE, UNMEASURED, MOST_SCALE = 0.25, 15, 0.6
-#: Rounds over which the size of weights is measured: those before fade.
-WINDOW = 300
 #: Standard deviations between the noisy and the public number of records from which on many may be blank.
 DIFFERENT = 3.0
 #: Change of the sum of all Hessians from round to round that is expected, and the smallest share that is left of it.
@@ -90,17 +88,16 @@ class PriorScale:
 
     def see(self, scores: Array, hessians: Array, variances: Array) -> None:
         """Take in the noisy scores of a round, the known Hessians, and the variances of scores without a step."""
-        kept = 1.0 - 1.0 / WINDOW
         self.rounds += 1
-        self.signal = kept * self.signal + float(np.sum(np.square(scores) - variances))
-        self.weight = kept * self.weight + float(np.sum(np.square(np.maximum(hessians, 0.0))))
-        self.uncertainty = kept * self.uncertainty + 2.0 * float(np.sum(np.square(variances)))
+        self.signal += float(np.sum(np.square(scores) - variances))
+        self.weight += float(np.sum(np.square(np.maximum(hessians, 0.0))))
+        self.uncertainty += 2.0 * float(np.sum(np.square(variances)))
         if self.rounds >= UNMEASURED:
             size = math.sqrt(max(self._mean_square(), 0.0))
             self.value = self.factor * min(max(size, self.least), MOST_SCALE)
 
     def _mean_square(self) -> float:
-        """Mean square of recent weights, shrunk to what was expected."""
+        """Mean square of the weights so far, shrunk to what was expected."""
         before, certainty = FIRST_SCALE**-4 / 2.0, self.weight / self.uncertainty
         return (certainty * self.signal + before * FIRST_SCALE**2) / (certainty * self.weight + before)
 

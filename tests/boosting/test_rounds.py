@@ -16,7 +16,6 @@ from sklearn_dpsearch.boosting.random_cells import WHOLE, PartitionDraws
 from sklearn_dpsearch.boosting.rounds import (
     FIRST_SCALE,
     UNMEASURED,
-    WINDOW,
     KnownHessians,
     PriorScale,
     TrainingRecords,
@@ -203,14 +202,14 @@ def see_rounds(prior, truth, noise, hessian, rounds, seed=0):
         prior.see(scores, hessians, variances)
 
 
-def test_the_size_of_weights_is_measured_and_follows_later_rounds():
+def test_the_size_of_weights_is_measured_over_all_rounds():
     prior = PriorScale(1.5, least=0.01)
     see_rounds(prior, 0.4, 20.0, 100.0, UNMEASURED - 1)
     assert prior.value == pytest.approx(1.5 * FIRST_SCALE)
     see_rounds(prior, 0.4, 20.0, 100.0, 40)
     assert prior.value == pytest.approx(1.5 * 0.4, rel=0.1)
-    see_rounds(prior, 0.05, 20.0, 100.0, 4 * WINDOW)
-    assert prior.value == pytest.approx(1.5 * 0.05, rel=0.2)
+    see_rounds(prior, 0.05, 20.0, 100.0, 40 + UNMEASURED - 1)
+    assert prior.value == pytest.approx(1.5 * np.sqrt((0.4**2 + 0.05**2) / 2), rel=0.1)
 
 
 @pytest.mark.parametrize("hessian", [1.0, -1.0])
