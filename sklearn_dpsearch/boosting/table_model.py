@@ -6,6 +6,7 @@ import numbers
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -73,7 +74,7 @@ class TableModel(BaseEstimator):
     #: Constructor arguments on which the guarantee depends.
     privacy_parameters: ClassVar[tuple[str, ...]] = (*TARGETS, "neighboring")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "schema": "no_validation",  # ``Schema.of`` says more
+        "schema": [Mapping, str, PathLike],  # of files ``Schema.of`` says more
         "target": [None, str],
         "target_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
         "target_delta": [None, Interval(numbers.Real, 0, 1, closed="neither")],

@@ -6,6 +6,7 @@ import itertools
 import math
 import numbers
 from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -68,7 +69,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict[str, Any] = {
-        "schema": "no_validation",  # ``Schema.of`` says more
+        "schema": [Mapping, str, PathLike],  # of files ``Schema.of`` says more
         "bins": [None, StrOptions({AUTO}), Interval(numbers.Integral, 2, None, closed="left")],
         "indicators": ["boolean"],
         "row_norm": [None, Interval(numbers.Real, 0, None, closed="neither")],
