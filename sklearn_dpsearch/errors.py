@@ -67,6 +67,24 @@ INSTEAD = {
 }
 
 
+#: Public names of 0.3.0 that are gone ↦ what serves instead.
+GONE = {
+    **dict.fromkeys(
+        ("DPTabularEnsembleClassifier", "DPTabularEnsembleRegressor"),
+        "Average the predictions of two released models, each trained at half of mu squared (docs/learn/tables.md).",
+    ),
+    **dict.fromkeys(
+        ("CostPartsDisplay", "CountDistributionDisplay", "PrivacyProfileDisplay", "SearchDisplay"),
+        "examples/guides/pictures.py draws the same.",
+    ),
+}
+
+
+def missing_name(module: str, name: str) -> AttributeError:
+    """Error for a name that a module does not have, with what serves instead of one that is gone."""
+    return AttributeError(" ".join(filter(None, [f"module {module!r} has no attribute {name!r}", GONE.get(name)])))
+
+
 class TrainingError(ValueError):
     """Error of a training in words of the library, which tell nothing of a record."""
 

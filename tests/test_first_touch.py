@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -83,3 +85,17 @@ def test_a_search_over_an_embedding_is_rehearsed_with_tokens_that_it_knows(dtype
     tokens = RNG.integers(0, 30, (80, 4)).astype(dtype)
     search = DPRandomSearchCV(tokens_net(noise_multiplier=None), {"lr": [0.1, 0.5]}, n_iter=2, epsilon=5.0, delta=1e-4)
     assert search.fit(tokens, Y).predict(tokens).shape == (80,)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "instead"),
+    [
+        ("nets", "DPTabularEnsembleClassifier", "Average the predictions of two released models"),
+        ("report", "CostPartsDisplay", "examples/guides/pictures.py"),
+        ("report", "nothing", "has no attribute 'nothing'$"),
+        ("nets", "nothing", "has no attribute 'nothing'$"),
+    ],
+)
+def test_a_name_that_is_gone_says_what_serves_instead(module, name, instead):
+    with pytest.raises(AttributeError, match=instead):
+        getattr(importlib.import_module(f"sklearn_dpsearch.{module}"), name)

@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ..errors import missing_name
+
 if TYPE_CHECKING:
     from .estimators.array_estimators import (
         DPLinearRegression,
@@ -52,7 +54,7 @@ _PLACES = {name: module for module, names in _MODULES.items() for name in names.
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise missing_name(__name__, name)
     try:
         return getattr(import_module(f".{_PLACES.get(name, 'estimators.skorch_nets')}", __name__), name)
     except ModuleNotFoundError as error:

@@ -1,5 +1,8 @@
 """Comparison of searches before any data, displays of trade-offs and shapes, and a report on the fit of a schema."""
 
+from typing import Any
+
+from ..errors import missing_name
 from .mlflow_run import log_to_mlflow
 from .planning import Comparison, plan
 from .schema_fit import SchemaReport, schema_report
@@ -18,3 +21,7 @@ __all__ = [
     "plan",
     "schema_report",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    raise missing_name(__name__, name)
