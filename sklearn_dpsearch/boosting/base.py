@@ -397,9 +397,10 @@ class GradientBoosting(TableModel):
 
     def _public_number(self, records: RecordSums) -> float | None:
         """Number of records as far as it is public; persons have any number of them."""
-        if self.expected_samples is not None or self.neighboring == "add_remove" or records.of_persons:
-            return self.expected_samples
-        return records.n_units
+        if records.of_persons:
+            return None
+        is_secret = self.expected_samples is not None or self.neighboring == "add_remove"
+        return self.expected_samples if is_secret else records.n_units
 
     def _noise_source(self, records: RecordSums, generator: str) -> RandomBytes:
         """Source of random bytes for the noise of a fit.

@@ -125,8 +125,8 @@ def _rising_line(scores: Array, hessians: Array, noise: float, loss: Loss) -> Ar
     slope, curvature = float(scores @ places), float(hessians @ np.square(places))
     variance = float((noise**2 + loss.spread * hessians) @ np.square(places))
     size: float = slope * curvature / (curvature**2 + variance / SLOPE**2)
-    found: Array = max(size, 0.0) * places[np.newaxis]
-    return found
+    line: Array = max(size, 0.0) * places[np.newaxis]
+    return line
 
 
 # --- rounds -----------------------------------------------------------------------------------------------------------
@@ -195,14 +195,12 @@ def monotone_terms(
         for axis in directed:
             effects.append(_effect_on_axis(partition, groups, axis, grid, squares, masses))
             grid = grid - _along(effects[-1].effects, axis, grid.ndim)
-        kept = [number for number in range(len(groups)) if len(groups) - 1 - number not in directed]
-        if not kept:
+        others = [number for number in range(len(groups)) if len(groups) - 1 - number not in directed]
+        if not others:
             constant += float(grid.flat[0])
             continue
-        smaller = Partition(
-            tuple(partition.features[number] for number in kept),
-            *_numbered([groups[number] for number in kept]),
-        )
+        places = tuple(partition.features[number] for number in others)
+        smaller = Partition(places, *_numbered([groups[number] for number in others]))
         first = tuple(0 if axis in directed else slice(None) for axis in range(len(shape)))
         count = math.prod(shape[axis] for axis in directed)
         terms.append(smaller, grid[first].reshape(1, -1), np.sqrt(squares.sum(tuple(directed)).reshape(1, -1)) / count)
@@ -259,12 +257,11 @@ def _masses(effects: Sequence[_Effect]) -> Array:
 
     It finds codes that many records have, whatever codes share their groups (Richardson 1972, Lucy 1974).
     """
-    groups, masses = [effect.groups for effect in effects], [np.maximum(effect.masses, 0.0) for effect in effects]
-    found = np.full(
-        len(groups[0]), sum(float(each.sum()) for each in masses) / len(masses) / len(groups[0]) + LEAST_MASS
-    )
+    groups, sums = [effect.groups for effect in effects], [np.maximum(effect.masses, 0.0) for effect in effects]
+    n_codes, total = len(groups[0]), float(np.mean([each.sum() for each in sums]))
+    masses = np.full(n_codes, total / n_codes + LEAST_MASS)
     for _ in range(FITTINGS):
-        ratios = [each / np.bincount(group, found) for group, each in zip(groups, masses)]
-        found *= np.mean([ratio[group] for group, ratio in zip(groups, ratios)], axis=0)
-        found = np.maximum(found, LEAST_MASS * max(float(found.max()), 1.0))
-    return found
+        ratios = [each / np.bincount(group, masses) for group, each in zip(groups, sums)]
+        masses *= np.mean([ratio[group] for group, ratio in zip(groups, ratios)], axis=0)
+        masses = np.maximum(masses, LEAST_MASS * max(float(masses.max()), 1.0))
+    return masses

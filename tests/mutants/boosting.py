@@ -48,8 +48,8 @@ MUTANTS = {
     "a start by the records there are": Mutant(
         mistake="In a random subset the start of boosting follows from the secret number of records.",
         file="boosting/base.py",
-        old='if self.expected_samples is not None or self.neighboring == "add_remove" or records.of_persons:',
-        new='if self.neighboring == "add_remove" or records.of_persons:',
+        old='is_secret = self.expected_samples is not None or self.neighboring == "add_remove"',
+        new='is_secret = self.neighboring == "add_remove"',
         tests=("audit/test_replay.py::test_only_a_model_that_is_told_an_expected_number_does_not_count_its_records",),
     ),
     "a start along directions for free": Mutant(
