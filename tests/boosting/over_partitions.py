@@ -70,6 +70,10 @@ def in_other_ways(kind):
         "empty partitions": same(
             make(kind).fit(frames[frames["age"] < 30], target), make(kind).fit(few, few[target])
         ),
+        "directions": same(
+            make(kind, monotonic_cst={"age": 1}).fit(frames, target),
+            make(kind, monotonic_cst={"age": 1}).fit(TABLE, TABLE[target]),
+        ),
         "other noise for other records": not same(make(kind).fit(frames[frames["age"] > 11], target), here),
     }  # fmt: skip
 

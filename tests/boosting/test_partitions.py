@@ -27,7 +27,7 @@ def told():
 @pytest.mark.parametrize("kind", [*MODELS, "other ways"])
 def test_weights_are_those_of_one_process_for_any_cut(told, kind):
     assert told["same"][kind] == dict.fromkeys(told["same"][kind], True)
-    assert len(told["same"][kind]) == (6 if kind == "other ways" else 3)
+    assert len(told["same"][kind]) == (7 if kind == "other ways" else 3)
 
 
 @pytest.mark.slow
