@@ -62,5 +62,5 @@ def test_guides_that_are_run_import_nothing_of_other_extras():
 
 def test_every_net_is_documented_with_its_arguments():
     arguments = {name: found for name, *found in printed(REFERENCE)}
-    assert len(arguments) == 13
+    assert len(arguments) == 11
     assert [name for name, found in arguments.items() if not {"target_epsilon", "target_delta"} <= set(found)] == []
