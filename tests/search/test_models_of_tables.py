@@ -123,3 +123,14 @@ def test_a_delta_is_compared_with_no_number_that_a_subset_search_draws():
     for seed in range(12):
         found = search.set_params(random_state=seed).fit(X, (X[:, 0] > 0).astype(int)).best_estimator_
         assert found.privacy_guarantee() == model.privacy_guarantee()
+
+
+@pytest.mark.parametrize(("train_on", "share"), [("rest", 0.8), ("all", 1.0)])
+def test_boosting_in_a_subset_search_is_told_an_expected_number_of_records(train_on, share):
+    """It would start from the number that there are: a blank member of the subset and an absent one would differ."""
+    draw = np.random.default_rng(0)
+    X, y = draw.uniform(size=(600, 1)), draw.integers(0, 2, 600)
+    model = DPGradientBoostingClassifier({"a": (0.0, 1.0)}, classes=[0, 1], max_iter=3)
+    given = {"n_iter": 2, "epsilon": 3.0, "delta": 1e-4, "subset_fraction": 0.2, "train_on": train_on}
+    search = DPSubsetSearchCV(model, "auto", **given).fit(X, y)
+    assert search.best_estimator_.expected_samples == share * 600
