@@ -135,7 +135,7 @@ def bounded_records(values: Array, loss: Loss) -> Array:
 
 
 def packed_records(derivatives: Derivatives, loss: Loss) -> PackedRecords:
-    """What records add: bounded whole numbers, with score and Hessian of an output in one.
+    """Pack what records add: bounded whole numbers, with score and Hessian of an output in one.
 
     Shape (n_outputs, n_samples).
     """
@@ -151,7 +151,7 @@ def unpacked(packed: PackedRecords) -> PackedRecords:
 
 
 def records_at(outputs: Array, targets: NDArray[Any], loss: Loss) -> PackedRecords:
-    """What records add at their outputs; it is looked up where the loss has few targets.
+    """Compute what records add at their outputs, packed; it is looked up where the loss has few targets.
 
     Shape (n_outputs, n_samples).
     """
@@ -165,7 +165,7 @@ def records_at(outputs: Array, targets: NDArray[Any], loss: Loss) -> PackedRecor
 
 @functools.lru_cache(maxsize=4)
 def _table(kind: type[Loss]) -> PackedRecords:
-    """What a record of each label adds at each of ``PLACES``, one label after the other."""
+    """Table of what a record of each label adds at each of ``PLACES``, one label after the other."""
     loss = kind()
     outputs, targets = np.tile(PLACES, 2)[np.newaxis], np.repeat(loss.labels or (), len(PLACES))
     found: PackedRecords = packed_records(loss.derivatives(outputs, targets), loss)[0]

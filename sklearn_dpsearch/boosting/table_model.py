@@ -149,7 +149,7 @@ class TableModel(BaseEstimator):
 
     @property
     def _has_target(self) -> bool:
-        """Whether a target is given."""
+        """Return whether a target is given."""
         return any(getattr(self, name) is not None for name in TARGETS)
 
     def _mu(self) -> float:
